@@ -31,8 +31,8 @@ def main() -> None:
   options = parse.section_from_flags(flags.KeepOptions)
   folder = parse.output_dir_from_flags()
   if Path(options.name).name != options.name or options.name in ('', '..'):
-    given = f'--name={options.name}' if options.name else '--name is missing'
-    raise InputError(f'{given}: give the name of a folder, for instance --name=fl_hc_table2')
+    said = f'--name={options.name}' if options.name else '--name is missing'
+    raise InputError(f'{said}: give the name of a folder, for instance --name=fl_hc_table2')
   # Imported late: what is wrong with the flags is told at once.
   from tff_cluster.studies.kept import keep, runs_archive
   from tff_cluster.studies.kept import results as results_lib
@@ -92,12 +92,16 @@ def commands(known: 'results.Provenance', seeds: Mapping[str, Sequence[int]], ta
     seeds: Of each row of a table that was run.
     target: Where it is kept.
   """
+  from tff_cluster.experiment import config_file
   from tff_cluster.papers import catalogue
 
   found = []
   if len(known.configurations) == 1 and set(known.digests) <= {''}:
     program = 'run_all' if known.digests else 'phase1'
-    return [f'python -m phases.{program} --config_file={target}/config.json --output_dir=runs/{target.name}']
+    allowing = ' --allow_imports' if config_file.code_of(known.configurations[0]) else ''
+    return [
+      f'python -m phases.{program} --config_file={target}/config.json{allowing} --output_dir=runs/{target.name}'
+    ]
   told = {row: ','.join(map(str, some)) for row, some in seeds.items()}
   for table, rows in known.published.items():
     published = catalogue.PUBLISHED[table]

@@ -38,6 +38,8 @@ def main() -> None:
   in_parallel = parse.runs_in_parallel_from_flags(machine)
   if run.config_file is not None:
     raise InputError('--config_file does not apply here; the table says what is run')
+  if run.allow_imports:
+    raise InputError('--allow_imports does not apply here; tables run nobody’s modules')
   named = options.table is not None or options.figure is not None
   if parse.section_from_flags(flags.ListOptions).list:
     refuse_all_but({'table', 'figure', 'list', 'output_dir'}, 'with --list, which runs nothing')

@@ -169,6 +169,7 @@ def test_a_command_is_told_without_the_folders():
   given = [
     '--rows=cf 0.2',
     '--data_dir=/private',
+    '--data_file=/private/patients.npz',
     '--output_dir',
     '/mine',
     '--store_dir=/s',

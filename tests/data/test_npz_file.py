@@ -51,6 +51,9 @@ def test_a_file_may_say_which_rows_are_for_testing(tmp_path):
   config = DataConfig(dataset='file', data_file=file, partition='by_writer', num_clients=2)
   population = build_population(config)
   np.testing.assert_array_equal(population.test.x, source.test_x)
+  # All rows count, of which two thirds are for training; a label that only test rows have is there.
+  outline = sources.check(config)
+  assert (outline.rows, outline.missing_classes) == (6, 0)
   with pytest.raises(
     InputError, match=r'^test_fraction=0\.3 does not apply to data_file=.*, which has is_test$'
   ):

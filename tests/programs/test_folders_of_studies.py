@@ -57,7 +57,7 @@ def compared(root, seeds=(0, 1), config=CONFIG):
 def in_league(root):
   for setting in league.read(SETTINGS, CONFIG):
     compared(root / setting.name, config=setting.config)
-  (root / 'league.json').write_text(json.dumps({'settings': ['one', 'two']}))
+  (root / 'league.json').write_text(json.dumps({'settings': ['one', 'two'], 'standings': {}}))
   write(root, 'index.html', 'league.csv', 'figures/league.svg')
 
 
@@ -115,6 +115,21 @@ def test_the_same_experiment_goes_on_with_more_seeds_fewer_ones_more_clusterings
   in_league(tmp_path / 'league')
   league_folder.check(tmp_path / 'league', league.read([*SETTINGS, 'three'], CONFIG), (2,))
   league_folder.check(tmp_path / 'new', league.read(SETTINGS, CONFIG), (2,))
+
+
+@pytest.mark.parametrize(
+  'content',
+  [
+    {'settings': 3},
+    {'settings': [{'teams': 18}]},
+    {'settings': [], 'standings': {}},
+    {'settings': ['one'], 'teams': [1]},
+  ],
+)
+def test_a_league_of_something_else_is_not_written_over(content, tmp_path):
+  (tmp_path / 'league.json').write_text(json.dumps(content))
+  with pytest.raises(InputError, match=r'has league\.json, which would be written over'):
+    league_folder.check(tmp_path, league.read(SETTINGS, CONFIG), (2,))
 
 
 def test_a_comparison_of_which_no_seed_is_left_is_nobodys(tmp_path):

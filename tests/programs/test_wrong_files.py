@@ -85,6 +85,9 @@ ROWS = {
   'a member that is no array': (raw(x__npy=npy(X), y=b'0,1,2'), "'y' in it is no array"),
   'a member that is cut': (raw(x__npy=npy(X)[:-8], y__npy=npy(Y)), 'is damaged'),
   'a member of 8 exabytes': (raw(x__npy=HUGE, y__npy=npy(Y)), 'an array in it promises more numbers than it holds'),
+  'a note beside a member of 8 exabytes': (
+    raw(notes=b'of mine', x__npy=HUGE, y__npy=npy(Y)), 'an array in it promises more numbers than it holds'
+  ),
   'a header that is code': (raw(x__npy=header((1,), '__import__("os")'), y__npy=npy(Y)), 'is damaged'),
 }  # fmt: skip
 VECTORS = {

@@ -17,6 +17,7 @@ from tff_cluster.scorecard.contenders import (
   PASSES,
   ROUNDS,
   checked,
+  owners,
   read_contenders,
 )
 
@@ -131,6 +132,25 @@ def test_the_order_of_runs_does_not_matter_and_seeds_and_places_of_data_may_diff
     results['config']['data'] |= {'dataset': 'mnist', 'data_seed': 7 * seed, 'data_dir': f'/data/{seed}'}
   assert [seed for seed, _ in checked(in_json.typed_runs(runs))] == [0, 1]
   assert [[run.seed for run in c.runs] for c in _read(runs).values()] == [[0, 1]] * 7
+
+
+def test_clusterings_are_found_by_name_wherever_they_stand_among_those_of_a_run():
+  runs = _runs()
+  # One that failed under a seed and was run again is the last there.
+  for of_run in (runs[1][1]['clusterings'], runs[1][1]['config']['clusterings']):
+    of_run.append(of_run.pop(0))
+  found = _read(runs)
+  assert list(found) == list(_KINDS)
+  for name, contender in found.items():
+    assert [run.accuracy[ROUNDS].mean() for run in contender.runs] == pytest.approx(2 * [_LEVELS[name]])
+
+
+def test_clients_are_the_same_under_all_seeds_where_rows_come_with_their_owners():
+  runs = _runs()
+  assert owners(list(_read(runs).values())) is None
+  for _, results in runs:
+    results['config']['data'] |= {'dataset': 'emnist', 'partition': 'by_writer'}
+  assert owners(list(_read(runs).values())) == [results['population']['client_ids'] for _, results in runs]
 
 
 def test_runs_of_another_experiment_are_refused():

@@ -21,9 +21,9 @@ from tff_cluster.scorecard.intervals import (
 )
 
 
-def _both(differences, rng, level=0.95, samples=10_000):
+def _both(differences, rng, level=0.95, samples=10_000, clients=None):
   """Returns the interval over seeds and clients at a level."""
-  (found,) = seed_and_client_intervals(differences, rng, [level], samples)
+  (found,) = seed_and_client_intervals(differences, rng, [level], samples, clients)
   return found
 
 
@@ -173,3 +173,21 @@ def test_so_many_seeds_show_a_planted_difference_and_fewer_do_not():
   assert power[0] >= 0.79 and power[1] < 0.79
   # Seeds that do not differ need two.
   assert seeds_needed(0.0, 0.01) == seeds_needed(1e-12, 0.01) == 2
+
+
+def test_more_seeds_of_the_same_clients_tell_nothing_of_other_clients():
+  rng, missed, hit, repeats = np.random.default_rng(0), 0, 0, 60
+  names = [f'c{k}' for k in range(12)]
+  for _ in range(repeats):
+    # True mean 0; clients differ by 5 points whatever the seed, which adds a little.
+    clients = rng.normal(0, 5, 12)
+    values = [clients + rng.normal(0, 0.5) + rng.normal(0, 1, 12) for _ in range(8)]
+    apart, same = (_both(values, _rng(1), samples=400, clients=who) for who in (None, 8 * [names]))
+    missed += not apart.low <= 0 <= apart.high
+    hit += same.low <= 0 <= same.high
+  assert missed > 0.2 * repeats and hit > 0.85 * repeats
+  # Clients that stand under one seed each are drawn as ever, and a seed none of whose clients was drawn has them all.
+  own = [[f'{seed} {name}' for name in names] for seed in range(8)]
+  assert _both(values, _rng(1), clients=own) == _both(values, _rng(1))
+  few = _both([np.array([1.0]), np.array([1.0]), np.array([4.0])], _rng(), clients=[['a'], ['a'], ['b']])
+  assert (few.mean, few.low, few.high) == (2.0, 1.0, 4.0)

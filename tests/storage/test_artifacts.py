@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.storage.test_files import ROOT
-from tff_cluster.storage import artifacts, files, sealed_json
+from tff_cluster.storage import artifacts, files, saved_rounds, sealed_json
 
 DETERMINANTS = {'seed': 1, 'clients': ['a', 'b']}
 
@@ -175,6 +175,20 @@ def test_pruning_removes_what_was_written_and_nothing_else(shelf, tmp_path):
   assert shelf.remove(shelf.artifacts()[0])
   assert not ours.exists()
   assert contents(tmp_path) == before
+
+
+def test_reading_models_or_vectors_counts_as_use(shelf):
+  ours = shelf.artifact('fedavg', {'number': 1})
+  saved_rounds.save(
+    ours, 3, True, {name: np.zeros(1) for name in saved_rounds.COLUMNS}, [np.ones(2, np.float32)]
+  )
+  os.utime(ours / 'determinants.json', (0, 0))
+  like = (np.zeros(2, np.float32),)
+  saved_rounds.load(shelf, saved_rounds.Checkpoints(ours.name, 0, (3,)), like, 'train it')
+  (listed,) = shelf.artifacts()
+  assert listed.last_used > 1e9
+  shelf.use('fedavg-of-nobody')
+  assert len(list(shelf.root.iterdir())) == 1
 
 
 @pytest.mark.parametrize('name', ['thesis.txt', 'round_1.npz', 'deep/a.npz'])

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from tff_cluster.base.errors import EnvironmentFault
-from tff_cluster.storage import faults
+from tff_cluster.storage import faults, small_file
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,12 @@ def test_what_the_machine_does_not_give_is_one_line_and_no_traceback(name, path)
   fault = faults.of(OSError(number, os.strerror(number), path))
   assert isinstance(fault, EnvironmentFault) and str(fault).endswith(f': {os.strerror(number)}')
   assert path is None or str(fault).startswith(f'{path}: ')
+
+
+def test_a_folder_in_the_place_of_a_file_is_called_by_its_path(tmp_path):
+  with pytest.raises(IsADirectoryError) as caught:
+    small_file.read(tmp_path)
+  assert str(faults.of(caught.value)) == f'{tmp_path}: Is a directory'
 
 
 def test_an_error_that_no_machine_causes_keeps_its_traceback():

@@ -153,6 +153,19 @@ def test_new_clients_who_all_have_rows_of_every_group_are_told_by_their_shares()
   assert section.data['means'].rows[1][-1] == '0.50 (share match)'
 
 
+def test_new_clients_in_every_cluster_are_told_by_their_shares_too():
+  runs = _add_new(comparison_runs.make({name: constant(0.7, 2) for name in (FEDAVG, 'over')}), {})
+  for _, results in runs:
+    clients = results['population']['client_ids']
+    shares = [[0.25] * len(clients), [0.75] * len(clients)]
+    both = {'clusters': [clients, clients], 'num_clusters': 2, 'memberships': 2.0, 'shares': shares}
+    results['clusterings'][0] |= both | {'overlapping': True}
+    told = {'ari': None, 'nmi': None, 'omega': 0.0, 'share_error': 0.25}
+    results['clusterings'][0]['new_clients']['recovery'] = {'group': told}
+  section = new_clients.section(_joining(runs))
+  assert section.data['means'].rows[1][-1] == '0.75 (share match)'
+
+
 @pytest.mark.parametrize(('gain', 'verdict'), [(0.1, 'helps'), (-0.1, 'harms'), (0.001, 'equivalent')])
 def test_new_clients_have_verdicts_from_six_seeds_on(gain, verdict):
   runs = comparison_runs.make({name: constant(0.7, 7) for name in (FEDAVG, 'k', 'over')})

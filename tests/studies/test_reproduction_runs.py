@@ -9,6 +9,7 @@ from tests.made_up import in_json
 from tff_cluster.base.errors import InputError
 from tff_cluster.engine.machine import Machine
 from tff_cluster.experiment import results
+from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.papers import briggs2020, catalogue
 from tff_cluster.papers.briggs2020 import tables as briggs_tables
 from tff_cluster.papers.rohith2020 import tables as rohith2020
@@ -281,6 +282,33 @@ def had_run(root, name, data_dir='here', digest='a', seed=0, change=None):
   job.folder.root.mkdir(parents=True, exist_ok=True)
   files_lib.save_json(job.folder.results, written)
   return job, results
+
+
+def two_rows(root, change):
+  """Returns the job of both rows of n = 2, and results in which a clustering of each label has its own number of clusters."""
+  (job,) = [job for job in runs_lib.plan(TABLE, TINY, (0,), root) if len(job.rows) == 2]
+  config = change(job.config)
+  clusterings = [{'label': c.label, 'num_clusters': len(c.label)} for c in config.clusterings]
+  return job, in_json.typed({'config': config.to_json(), 'clusterings': clusterings})
+
+
+@pytest.mark.parametrize(
+  'change',
+  [
+    lambda config: dataclasses.replace(config, clusterings=config.clusterings[::-1]),
+    lambda config: config.with_clusterings((ClusteringConfig('dynamic_distance'),)),
+    lambda config: config.with_aggregation(('fine_tuned',)),
+  ],
+)
+def test_a_run_is_its_rows_whatever_the_order_and_whatever_was_added_to_it(change, tmp_path):
+  job, found = two_rows(tmp_path, change)
+  ((rows, seed, told),) = runs_lib.finished(TABLE, TINY, tmp_path, [(job, found)])
+  assert (rows, seed) == (job.rows, 0)
+  assert [c.label for c in told.clusterings] == [row.clustering['name'] for row in rows]
+  assert [c.num_clusters for c in told.clusterings] == [len(c.label) for c in told.clusterings]
+  assert {name: ours.num_clusters for name, ours in gather([(rows, seed, told)]).items()} == {
+    row.name: (len(row.clustering['name']),) for row in rows
+  }
 
 
 def rows_shown(root, *latest):

@@ -76,6 +76,18 @@ def test_as_many_runs_as_cores_memory_and_what_is_left_allow(
   assert runs_here.share(Machine(clients_in_parallel=5), most).clients_in_parallel == 5
 
 
+def test_fewer_runs_train_more_clients_each_and_need_more_memory_for_that(tmp_path, monkeypatch):
+  monkeypatch.setattr(environment, 'available_cores', lambda: 16)
+  monkeypatch.setattr(memory_need, 'PROCESS', 0)
+  # 3 GB and 1 GB a client: of 8 runs with 2 clients each 3 fit, which would train 5 clients each and take 24 GB.
+  monkeypatch.setattr(early_checks, 'needed', lambda *given: int((3 + given[2].clients_in_parallel) * 1e9))
+  monkeypatch.setattr(free_memory, 'available', lambda: int(16.5e9))
+  left = comparison.plan(CONFIG, range(8), tmp_path)
+  assert runs_here.how_many(left, Machine(), 0) == 1
+  monkeypatch.setattr(free_memory, 'available', lambda: int(24e9))
+  assert runs_here.how_many(left, Machine(), 0) == 3
+
+
 def test_more_runs_than_fit_into_memory_are_refused(tmp_path, monkeypatch):
   monkeypatch.setattr(free_memory, 'available', lambda: int(6.2e9))
   monkeypatch.setattr(early_checks, 'needed', lambda *_: int(2.5e9))

@@ -22,6 +22,7 @@ _OF_MACHINE = (
   'output_dir',
   'store_dir',
   'data_dir',
+  'data_file',
   'scheduler',
   'scheduler_file',
   'tls_ca',

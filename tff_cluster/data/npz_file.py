@@ -94,6 +94,9 @@ def _promises_too_much(path: str) -> bool:
   with zipfile.ZipFile(path) as archive:
     for member in archive.infolist():
       with archive.open(member) as stream:
+        if stream.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
+          continue
+        stream.seek(0)
         major, _ = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)

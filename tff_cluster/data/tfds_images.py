@@ -163,6 +163,10 @@ def _read(builder: Any, split: str, shape: tuple[int, ...], dtype: type) -> tupl
     start = stop
   if start != rows:
     raise ValueError(f'{split} has {start} rows, expected {rows}')
+  if y.min(initial=0) < 0:
+    raise InputError(
+      f'{argument("dataset", builder.info.name)}: rows of its split {split} have no label; take another data set'
+    )
   return x, y
 
 

@@ -122,16 +122,26 @@ def _flat(config: ExperimentConfig) -> dict[str, Any]:
   return flat
 
 
+def names_code(path: str | Path) -> bool:
+  """Tells whether a config.json names modules to run, so that the command that repeats it has to allow that; raises as `read_config` does."""
+  return bool(code_of(_value(path)))
+
+
 def _check_imports(path: str | Path, value: Any) -> None:
   """Raises InputError where a configuration, which may be any JSON, names code that would be run."""
+  if found := code_of(value):
+    raise InputError(
+      f'{path} names code to run: {", ".join(map(str, found))}; give {argument("allow_imports")} if you trust whoever wrote it'
+    )
+
+
+def code_of(value: Any) -> list[str]:
+  """Returns the import paths of a configuration, which may be any JSON."""
   clusterings, aggregation = _get(value, 'clusterings'), _get(_get(value, 'evaluation'), 'aggregation')
   named = [_get(_get(value, 'training'), 'model')]
   named += [_get(each, 'method') for each in clusterings] if isinstance(clusterings, list) else []
   named += aggregation if isinstance(aggregation, list) else [aggregation]
-  if found := [each for each in named if imports.is_path(each)]:
-    raise InputError(
-      f'{path} names code to run: {", ".join(map(str, found))}; give {argument("allow_imports")} if you trust whoever wrote it'
-    )
+  return [each for each in named if imports.is_path(each)]
 
 
 def _get(value: Any, name: str) -> Any:

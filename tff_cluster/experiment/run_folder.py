@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pathlib
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -143,7 +144,7 @@ class RunFolder:
 
   def foreign(self) -> pathlib.Path | None:
     """Returns something that lies, in a folder without a run, where a run would write, or a study that has figures there; None where nothing does."""
-    folders = ('phase2', 'phase3', 'new_clients', 'clusterings', 'metrics', 'folds')
+    folders = ('phase2', 'phase3', 'new_clients', 'clusterings', 'metrics', 'models', 'tensorboard', 'folds')
     written = (self.root / name for name in (*_FILES, *folders, *_OF_STUDIES))
     return next((path for path in written if os.path.lexists(path)), None)
 
@@ -226,8 +227,11 @@ class RunFolder:
   def command(self, phase: str) -> str:
     """Returns the command that runs a phase in this folder."""
     # Only these take an experiment, and would take another one for it.
-    given = f'{argument("config_file", self.config)} ' if phase in ('phase1', 'run_all') else ''
-    return f'python -m phases.{phase} {given}{argument("output_dir", self.root)}'
+    given = [argument('config_file', shlex.quote(str(self.config)))] if phase in ('phase1', 'run_all') else []
+    given += [argument('allow_imports')] if given and config_file.names_code(self.config) else []
+    return ' '.join(
+      [f'python -m phases.{phase}', *given, argument('output_dir', shlex.quote(str(self.root)))]
+    )
 
   def load_finished(self, path: pathlib.Path, kind: type[_Kind]) -> _Kind:
     """Reads what a phase saved; raises as `load` does."""

@@ -308,6 +308,7 @@ def sketch_report(experiment: live_experiment_lib.Experiment, name: str) -> Sket
 
 def _vectors(folder: RunFolder, name: str) -> np.ndarray:
   """Returns the rows of an artifact that Phase 1 named."""
+  artifacts.Store(folder.store).use(name)
   return _of_phase1(folder, folder.store / name / 'vectors.npy', files_lib.load_rows)
 
 

@@ -255,9 +255,9 @@ def _geometry_figures(
     yield (
         f'distances_{name}', section, f'Distance matrix ordered by cluster, {label}',
         f'Euclidean distances between the clients’ {kind}, members of a cluster side by side'
-        + (', white lines between clusters' if found is not None else ' (with overlap: clients with similar memberships)')
+        + (_parted(len(matrix)) if found is not None else ' (with overlap: clients with similar memberships)')
         + '. Dark blocks on the diagonal are clients that lie close together; a clustering fits where its blocks are '
-        'the dark ones.' + (f' The strip at the top is the planted group (“{strip}”).' if groups is not None else '')
+        'the dark ones.' + (f' The strip at the top is the planted group (“{strip}”).' if base.has_strip(groups) else '')
         + _pixels(len(ids), 'clients', 'the mean over their pairs') + left_out,
         heatmaps.distance_matrix(
             distances, order if shown.all() else ordering.client_order(matrix[:, shown]), ids, f'{heading}: distances between {kind}',
@@ -292,7 +292,7 @@ def _dendrogram(run: FinishedRun, clustering: Clustering, name: str, section: st
         'Each leaf is a client; branches join at the distance at which their clusters merge. The dashed line is the cut: '
         'what hangs together below it is a cluster and has one colour, grey branches lie above'
         + (' or are of small clusters.' if len(matrix) > base.MOST_COLOURS else '.')
-        + (f' The strip shows the planted groups (“{strip}”).' if groups is not None else '')
+        + (f' The strip shows the planted groups (“{strip}”).' if groups is not None and clustered.sum() <= dendrogram.MOST_LEAVES else '')
         + _left_out(count - int(clustered.sum())),
         dendrogram.dendrogram(
             tree, clustering.threshold, found[clustered], [run.client_ids[k] for k in np.flatnonzero(clustered)],
@@ -303,6 +303,10 @@ def _dendrogram(run: FinishedRun, clustering: Clustering, name: str, section: st
 
 def _those(labels: np.ndarray | None, shown: np.ndarray) -> np.ndarray | None:
   return None if labels is None else labels[shown]
+
+
+def _parted(clusters: int) -> str:
+  return ', white lines between clusters' if clusters <= base.MOST_PARTED else ''
 
 
 def _left_out(count: int) -> str:

@@ -9,6 +9,7 @@ from tff_cluster.base.types import Json
 from tff_cluster.base.words import duration, percent, plural, size
 from tff_cluster.clustering import methods
 from tff_cluster.data.class_counts import Metrics, RowMetrics
+from tff_cluster.experiment import config_file
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.experiment.result_parts import Clustering, Population
@@ -65,7 +66,7 @@ def run_section(run: FinishedRun, merged: Sequence[Clustering]) -> Section:
       ('rounds', f'{training.phase1_rounds} in Phase 1, {training.phase2_rounds} in each cluster in Phase 2'),
       (
           'client work', f'{plural(training.local_epochs, "local epoch")}, {batch}, learning rate '
-          f'{training.learning_rate:g}, {percent(training.cohort_fraction, 0)} of the clients a round',
+          f'{training.learning_rate:g}, {100 * training.cohort_fraction:g}% of the clients a round',
       ),
       *([('optimization', optimization)] if optimization else []),
       ('seeds', f'training {training.seed}, data {config.data_seed}'),
@@ -132,9 +133,14 @@ def evaluators_section(results: Results) -> Section:
       if (found := clustering.evaluations.get(key)) is not None:
         told = words if found.own_rounds is None else f'{words}, {plural(found.own_rounds, "round")}'
         lines.append((clustering.label, told, found))
-    if (cut := clustering.equal_cost) is not None:
-      words = f'own, after round {cut.round}: FedAvg’s {cost_lib.UNITS[results.config.evaluation.budget]}'
-      lines.append((clustering.label, words, cut.evaluation))
+    # The same clusters may have been dearer to find, and have fewer rounds then.
+    parts = identical_clusterings.parts(clustering)
+    for same in identical_clusterings.grouped(
+      parts, [part.equal_cost and part.equal_cost.round for part in parts]
+    ):
+      if (cut := same[0].equal_cost) is not None:
+        words = f'own, after round {cut.round}: FedAvg’s {cost_lib.UNITS[results.config.evaluation.budget]}'
+        lines.append((identical_clusterings.joined(part.label for part in same), words, cut.evaluation))
   of_rows = ('clustering', 'model', 'accuracy', 'precision', 'recall')
   of_clients = (*of_rows, 'mean client', 'highest client', 'clients at it')
   on_global = [(*words, *_measured(e.global_test)) for *words, e in lines if e.global_test is not None]
@@ -170,7 +176,11 @@ def data_section(pictures: Sequence[Picture], population: Population) -> Section
 def repeat_section(run: FinishedRun) -> Section:
   """Returns the command that repeats the run, its digest and its environment."""
   environment = run.results.environment
-  command = f'python -m phases.run_all --config_file={shlex.quote(str(run.path / "config.json"))} --output_dir=NEW_FOLDER'
+  path = run.path / 'config.json'
+  allowing = ' --allow_imports' if config_file.names_code(path) else ''
+  command = (
+    f'python -m phases.run_all --config_file={shlex.quote(str(path))}{allowing} --output_dir=NEW_FOLDER'
+  )
   facts = [
     ('digest of the results', Cell(run.results.digest, look='digest', element='code')),
     ('started', environment.started),
@@ -208,7 +218,7 @@ def _dropped(results: Results) -> list[str]:
   """Returns which stages left out updates that were not finite, and how many."""
   counts = {
     'Phase 1': results.phase1.dropped_updates,
-    'the unclustered model': results.baseline.dropped_updates,
+    'the unclustered model after it': results.baseline.dropped_updates - results.phase1.dropped_updates,
     **{each.title: each.dropped_updates for each in results.personalized},
     **{f'Phase 2 of {c.label}': c.dropped_updates for c in results.clusterings},
   }

@@ -72,6 +72,8 @@ class Measured:
       no two of them apart.
     trained_on: By training rule of Phase 3, float[clients], test accuracy of every client that trained its own model on; at equal
       rounds.
+    owners: The clients' ids where the rows came with their owners, who may stand under several seeds; None where a seed deals the
+      rows out anew.
   """
 
   seed: int
@@ -91,6 +93,7 @@ class Measured:
   validation: Mapping[str, float] = dataclasses.field(default_factory=dict)
   is_mixed: bool = False
   trained_on: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+  owners: Sequence[str] | None = None
 
   @property
   def found(self) -> Recovery | None:
@@ -168,13 +171,12 @@ def read_contenders(runs: Runs) -> list[Contender]:
     ]
     if len(own) == len(ordered):
       contenders.append(Contender(title, name, tuple(own)))
-  for position, clustering in enumerate(ordered[0][1].clusterings):
-    if overlap_dial.is_position(clustering.label):
+  for label, found in _by_label(ordered).items():
+    if overlap_dial.is_position(label):
       continue
-    found = [(seed, results, results.clusterings[position]) for seed, results in ordered]
     overlapping = any(entry.overlapping for *_, entry in found)
-    kind = 'oracle' if clustering.kind == 'oracle' else 'overlapping' if overlapping else 'disjoint'
-    contenders.append(Contender(clustering.label, kind, tuple(_clustering(*entry) for entry in found)))
+    kind = 'oracle' if found[0][2].kind == 'oracle' else 'overlapping' if overlapping else 'disjoint'
+    contenders.append(Contender(label, kind, tuple(_clustering(*entry) for entry in found)))
   return [
     _together(same) for same in identical_clusterings.grouped(contenders, [_identity(c) for c in contenders])
   ]
@@ -201,14 +203,20 @@ def read_positions(runs: Runs) -> list[Contender]:
   Args:
     runs: Checked runs, by ascending seed.
   """
-  found = []
-  for position, clustering in enumerate(runs[0][1].clusterings):
-    if overlap_dial.is_position(clustering.label):
-      entries = [(seed, results, results.clusterings[position]) for seed, results in runs]
-      found.append(
-        Contender(clustering.label, 'overlapping', tuple(_clustering(*entry) for entry in entries))
-      )
-  return found
+  return [
+    Contender(label, 'overlapping', tuple(_clustering(*entry) for entry in found))
+    for label, found in _by_label(runs).items()
+    if overlap_dial.is_position(label)
+  ]
+
+
+def _by_label(runs: Runs) -> dict[str, list[tuple[int, Results, Clustering]]]:
+  """Returns each clustering under all seeds, in the order of the first one; runs to which some were added later have others."""
+  of_run = [{each.label: each for each in results.clusterings} for _, results in runs]
+  return {
+    label: [(seed, results, own[label]) for (seed, results), own in zip(runs, of_run, strict=True)]
+    for label in of_run[0]
+  }
 
 
 def checked(runs: Runs) -> list[tuple[int, Results]]:
@@ -244,8 +252,12 @@ def _without_seeds(results: Results) -> dict[str, Any]:
     for name, value in plain[section].items()
     if name not in _FREE.get(section, ())
   }
-  labels = [clustering.label for clustering in results.clusterings]
-  return fields | {'clusterings': plain['clusterings'], 'clusterings that were run': labels}
+  # In whatever order: what failed and was run again, or was added later, is the last of its run.
+  asked = sorted(plain['clusterings'], key=str)
+  return fields | {
+    'clusterings': asked,
+    'clusterings that were run': sorted(c.label for c in results.clusterings),
+  }
 
 
 def client_accuracy(evaluation: Evaluation) -> np.ndarray:
@@ -270,7 +282,22 @@ def _fedavg(seed: int, results: Results) -> Measured:
   names = dict.fromkeys(name for found in of_rules for name in found)
   everybodys = dict.fromkeys(names or [rules.with_role(EVERYBODY).name], right)
   accuracy = _at_both(results, client_accuracy(evaluation))
-  return Measured(seed, accuracy, everybodys, {}, None, None, 0, 1.0, 1, {}, cost)
+  return Measured(
+    seed, accuracy, everybodys, {}, None, None, 0, 1.0, 1, {}, cost,
+    owners=results.population.client_ids if has_owners(results) else None,
+  )  # fmt: skip
+
+
+def has_owners(results: Results) -> bool:
+  """Tells whether clients are the owners that the rows came with, the same ones whatever the seed."""
+  return results.config.data.partition == 'by_writer'
+
+
+def owners(contenders: Sequence[Contender]) -> list[Sequence[str]] | None:
+  """Returns the clients of each seed where they are owners of their rows, else None: what intervals over seeds and clients take."""
+  fedavg = next((c for c in contenders if c.kind == 'fedavg'), contenders[0])
+  found = [run.owners for run in fedavg.runs if run.owners is not None]
+  return found if len(found) == len(fedavg.runs) else None
 
 
 def _personalized(seed: int, results: Results, found: Personalized) -> Measured:

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -84,11 +85,14 @@ def seed_and_client_intervals(
   rng: np.random.Generator,
   levels: Sequence[float] = LEVELS,
   samples: int = 10_000,
+  clients: Sequence[Sequence[str]] | None = None,
 ) -> list[Interval]:
-  """Returns for each level the two-stage percentile bootstrap interval of the mean difference over seeds and clients.
+  """Returns for each level the percentile bootstrap interval of the mean difference over seeds and clients.
 
-  Seeds are drawn with replacement, and clients with replacement within each seed that is drawn (Davison & Hinkley 1997,
-  section 3.8); every seed weighs the same. The interval speaks of other seeds and other clients. A bootstrap of few seeds
+  Seeds are drawn with replacement, and clients with replacement within each seed that is drawn (a two-stage bootstrap, Davison &
+  Hinkley 1997, section 3.8). Where a client stands under several seeds, clients are drawn once for all of them instead, seeds and clients
+  independently of each other (the pigeonhole bootstrap, Owen 2007, Annals of Applied Statistics 1(2)): more seeds of the same
+  clients tell nothing of other clients. Every seed weighs the same. The interval speaks of other seeds and other clients. A bootstrap of few seeds
   is too narrow: where seeds differ more than clients, an interval of 95% covers about 73% with 3 seeds, 85% with 5, 90% with
   10 and 92% with 20 (simulated, normal). `student_interval` of the seeds' means covers 95% there.
 
@@ -97,6 +101,7 @@ def seed_and_client_intervals(
     rng: Where the draws come from.
     levels: Coverages that are aimed at; all have the same draws.
     samples: Bootstrap samples.
+    clients: Their ids, [clients] a seed; None where no client stands under two seeds.
 
   Returns:
     The mean of the seeds' means with its intervals. For one seed those of `paired_bootstrap`, over clients alone.
@@ -109,17 +114,44 @@ def seed_and_client_intervals(
   by_seed = [_checked(own, f'differences of seed number {k}') for k, own in enumerate(differences)]
   if len(by_seed) == 1:
     return [paired_bootstrap(by_seed[0], copy.deepcopy(rng), level, samples) for level in levels]
+  if clients is not None and len({*itertools.chain(*clients)}) == sum(map(len, clients)):
+    clients = None
   means = []
   for start in range(0, samples, _CHUNK):
     drawn = rng.integers(len(by_seed), size=(min(_CHUNK, samples - start), len(by_seed)))
-    of_drawn = np.empty(drawn.shape)
-    for k, own in enumerate(by_seed):
-      here = drawn == k
-      of_drawn[here] = own[rng.integers(len(own), size=(int(here.sum()), len(own)))].mean(axis=1)
-    means.append(of_drawn.mean(axis=1))
+    own = (
+      _of_own_clients(by_seed, drawn, rng)
+      if clients is None
+      else _of_same_clients(by_seed, clients, drawn, rng)
+    )
+    means.append(own.mean(axis=1))
   mean, of_samples = float(np.mean([own.mean() for own in by_seed])), np.concatenate(means)
   ends = (np.quantile(of_samples, [(1 - level) / 2, (1 + level) / 2]) for level in levels)
   return [Interval(mean, float(low), float(high)) for low, high in ends]
+
+
+def _of_own_clients(by_seed: Sequence[np.ndarray], drawn: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+  """Returns float[samples, seeds], means over clients that are drawn anew for every seed of int[samples, seeds]."""
+  found = np.empty(drawn.shape)
+  for k, own in enumerate(by_seed):
+    here = drawn == k
+    found[here] = own[rng.integers(len(own), size=(int(here.sum()), len(own)))].mean(axis=1)
+  return found
+
+
+def _of_same_clients(
+  by_seed: Sequence[np.ndarray], clients: Sequence[Sequence[str]], drawn: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+  """Returns float[samples, seeds], means over clients that are drawn once for all seeds of a sample."""
+  numbers = {client: number for number, client in enumerate(sorted({*itertools.chain(*clients)}))}
+  times = rng.multinomial(len(numbers), np.full(len(numbers), 1.0 / len(numbers)), size=len(drawn))
+  means = np.empty((len(drawn), len(by_seed)))
+  for k, (own, who) in enumerate(zip(by_seed, clients, strict=True)):
+    weights = times[:, [numbers[client] for client in who]]
+    # A seed of which no client was drawn has them all.
+    weights[~weights.any(axis=1)] = 1
+    means[:, k] = weights @ own / weights.sum(axis=1)
+  return np.take_along_axis(means, drawn, axis=1)
 
 
 def cautious_intervals(
@@ -127,6 +159,7 @@ def cautious_intervals(
   rng: np.random.Generator,
   samples: int = 10_000,
   levels: Sequence[float] = LEVELS,
+  clients: Sequence[Sequence[str]] | None = None,
 ) -> list[Interval]:
   """Returns for each level the wider one, end by end, of `seed_and_client_intervals` and of `student_interval` over the seeds' means.
 
@@ -134,10 +167,11 @@ def cautious_intervals(
   chance.
 
   Args:
-    differences, rng, samples, levels: As in `seed_and_client_intervals`.
+    differences, rng, samples, levels, clients: As in `seed_and_client_intervals`.
   """
   means, found = [float(np.mean(own)) for own in differences], []
-  for level, drawn in zip(levels, seed_and_client_intervals(differences, rng, levels, samples), strict=True):
+  bootstrapped = seed_and_client_intervals(differences, rng, levels, samples, clients)
+  for level, drawn in zip(levels, bootstrapped, strict=True):
     by_seed = student_interval(means, level)
     lows = [low for low in (drawn.low, by_seed.low) if low is not None]
     highs = [high for high in (drawn.high, by_seed.high) if high is not None]

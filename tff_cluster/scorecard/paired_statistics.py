@@ -9,7 +9,7 @@ import numpy as np
 from tff_cluster.base import seeding
 from tff_cluster.base.words import interval_points
 from tff_cluster.scorecard import chosen_on_validation
-from tff_cluster.scorecard.contenders import REFERENCES, ROUNDS, Contender
+from tff_cluster.scorecard.contenders import REFERENCES, ROUNDS, Contender, owners
 from tff_cluster.scorecard.intervals import SAME, Interval, SignTest, cautious_intervals, sign_test
 
 # As in a run's history: a client with 99 of 100 rows right is at a target of 0.99, whatever the binary fractions say.
@@ -203,11 +203,12 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
   """
   seeds = tuple(run.seed for run in contenders[0].runs)
   budgets = tuple(contenders[0].runs[0].accuracy)
+  clients = owners(contenders)
 
   @functools.cache
   def of_bytes(values: tuple[bytes, ...]) -> list[Interval]:
     arrays = [np.frombuffer(value) for value in values]
-    return cautious_intervals(arrays, seeding.generator(seeds[0], 'comparison'), samples)
+    return cautious_intervals(arrays, seeding.generator(seeds[0], 'comparison'), samples, clients=clients)
 
   def intervals(values: Sequence[np.ndarray]) -> list[Interval]:
     return of_bytes(tuple(value.tobytes() for value in values))

@@ -241,7 +241,7 @@ class Ours:
   @cached_property
   def recovery(self) -> Mapping[str, tuple[float | None, ...]]:
     """Adjusted Rand index by name of the planted groups; None where it is not defined."""
-    names = sorted({name for c in self.clusterings for name in c.recovery})
+    names = dict.fromkeys(name for c in self.clusterings for name in c.recovery)
     return {name: tuple(c.recovery[name].ari for c in self.clusterings) for name in names}
 
   @cached_property

@@ -3,6 +3,8 @@
 import dataclasses
 import math
 
+from tff_cluster.base.words import score
+
 # Between accuracies in points: what is nearer is practically the same, wherever a paper says "above", "same" or "little" and
 # prints nothing finer.
 EQUIVALENT = 0.5
@@ -23,6 +25,7 @@ class Unit:
     noun: What stands behind a difference.
     reason: Why the margin is what it is, where readers would ask.
     is_factor: Whether ours is compared by the ratio, as rounds are.
+    is_score: Whether 1 is an exact match, so that nothing below is printed as 1.
   """
 
   name: str
@@ -33,6 +36,7 @@ class Unit:
   noun: str = ''
   reason: str = ''
   is_factor: bool = False
+  is_score: bool = False
 
   @property
   def within(self) -> str:
@@ -45,9 +49,10 @@ class Unit:
 
   def show(self, value: float | None, decimals: int | None = None) -> str:
     """Returns a number as it is printed; a dash for None."""
-    return (
-      '–' if value is None else f'{value:.{self.decimals if decimals is None else decimals}f}{self.suffix}'
-    )
+    if value is None:
+      return '–'
+    places = self.decimals if decimals is None else decimals
+    return f'{score(value, places) if self.is_score else f"{value:.{places}f}"}{self.suffix}'
 
   def zone(self, published: float) -> tuple[float, float]:
     """Returns from where to where a number agrees with a printed one."""
@@ -75,5 +80,5 @@ ROUNDS = Unit(
   reason='where that lies beyond the rounds that we ran, it is undecided',
 )  # fmt: skip
 # An exact match is 1; nothing else is.
-SCORE = Unit('score', 'scores', 0.0, 2)
+SCORE = Unit('score', 'scores', 0.0, 2, is_score=True)
 POINTS = Unit('points', 'points', 1.0, 2)

@@ -85,14 +85,17 @@ class Store:
       determinants: The JSON value that determines its content.
     """
     folder = self.place(kind, determinants)
-    described = folder / _DESCRIBED
     self._described[folder] = determinants
     if not _is_artifact(folder):
       # Locked, because who works on an artifact sweeps it.
       os.close(self._locked(folder))
-    with contextlib.suppress(OSError):
-      os.utime(described)  # When it was last used, for who prunes the store.
+    self.use(folder.name)
     return folder
+
+  def use(self, name: str) -> None:
+    """Notes that an artifact was used now, for who prunes the store; does nothing where it is not there."""
+    with contextlib.suppress(OSError):
+      os.utime(self.root / name / _DESCRIBED)
 
   @contextlib.contextmanager
   def working_on(self, folder: pathlib.Path) -> Iterator[None]:

@@ -63,6 +63,7 @@ def load(
   Raises:
     MissingArtifact: if one of them is not there, or not whole.
   """
+  store.use(saved.artifact)
   return {number: _load_model(store, saved, number, like, remedy) for number in rounds or saved.rounds}
 
 

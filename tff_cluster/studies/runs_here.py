@@ -37,18 +37,22 @@ def how_many(runs: Sequence[cost_estimates.Planned], machine: machine_lib.Machin
   most = min(asked or environment.available_cores() // 2, len(runs))
   left = [run for run in runs if not cross_validation.is_done(run.folder, run.config)] if most > 1 else []
   most = min(most, len(left))
-  if most < 2:
-    return 1
-  need, available = _memory_of_largest(left, share(machine, most)), free_memory.available()
-  if not need or available is None:
-    return most
-  fit = max((available - memory_need.PROCESS) // need, 1)
-  if asked and fit < most:
-    raise InputError(
-      f'{argument("runs_in_parallel", asked)}: {most} runs side by side need about {(most * need + memory_need.PROCESS) / _GB:.1f} GB '
-      f'of memory, of which {available / _GB:.1f} GB are available; at most {fit} fit'
-    )
-  return min(most, fit)
+  available = free_memory.available()
+  while most > 1:
+    need = _memory_of_largest(left, share(machine, most))
+    if not need or available is None:
+      return most
+    fit = int(max((available - memory_need.PROCESS) // need, 1))
+    if fit >= most:
+      return most
+    if asked:
+      raise InputError(
+        f'{argument("runs_in_parallel", asked)}: {most} runs side by side need about {(most * need + memory_need.PROCESS) / _GB:.1f} GB '
+        f'of memory, of which {available / _GB:.1f} GB are available; at most {fit} fit'
+      )
+    # Fewer runs have more cores each, and train more clients at once, which takes more memory.
+    most = fit
+  return 1
 
 
 def share(machine: machine_lib.Machine, at_once: int) -> machine_lib.Machine:

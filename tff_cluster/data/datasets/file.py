@@ -32,8 +32,11 @@ class File(Dataset):
 
   def check(self, config: 'DataConfig') -> Outline:
     source = self.load(config)
-    x, used = source.train_x, len(np.unique(source.train_y))
-    return Outline(len(x), x.shape[1:], x[:1].nbytes, source.num_classes, source.num_classes - used)
+    x, labels, rows = source.train_x, [source.train_y], len(source.train_x)
+    if source.test_y is not None:
+      labels, rows = [*labels, source.test_y], rows + len(source.test_y)
+    used = len(np.unique(np.concatenate(labels)))
+    return Outline(rows, x.shape[1:], x[:1].nbytes, source.num_classes, source.num_classes - used)
 
   def load(self, config: 'DataConfig') -> 'Source':
     from tff_cluster.data import npz_file

@@ -135,7 +135,7 @@ function oneModel() {
 function drawMap() {
   const geometry = geometryOf(chosen.contender);
   if (!geometry) {
-    words('map', `This run (seed ${run().seed}) has no distances between clients, so there is no map.`);
+    words('map', `This run (seed ${run().seed}) has no distances between all of its clients, so there is no map.`);
     show('map', mapLegend());
     return;
   }

@@ -177,9 +177,9 @@ function score(value) {
 
 function size(bytes) {
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-  let unit = 0;
-  for (; bytes >= 999.5 && unit < 4; unit += 1) bytes /= 1000;
-  return `${unit ? Number(bytes.toPrecision(3)) : bytes} ${units[unit]}`;
+  let [unit, left] = [0, Math.abs(bytes)];
+  for (; left >= 999.5 && unit < 4; unit += 1) left /= 1000;
+  return `${bytes < 0 ? '-' : ''}${unit ? Number(left.toPrecision(3)) : left} ${units[unit]}`;
 }
 
 function plural(count, noun) {

@@ -21,7 +21,7 @@ function columns() {
     column('kind', kindsOf, (value) => value, 'Sort by kind', false),
     column('mean', (i) => at(i).mean, (v) => percent(v), 'Mean accuracy of the clients, this seed'),
     column('worst decile', (i) => at(i).worst_decile, (v) => percent(v), 'Mean of the lowest tenth of clients'),
-    column(`at ${percent(DATA.target, 0)}`, (i) => at(i).at_target, (v) => percent(v), 'Share of clients at the target accuracy'),
+    column(`at ${Number((100 * DATA.target).toPrecision(6))}%`, (i) => at(i).at_target, (v) => percent(v), 'Share of clients at the target accuracy'),
     column(`− ${reference}`, over, (v) => signed(v), 'Difference to the reference in points, this seed'),
     column('harmed', harmed, (v) => percent(v), 'Share of clients that are worse off than with the reference'),
     column('clusters', (i) => measured(i).num_clusters, (v) => String(v), 'Number of clusters'),

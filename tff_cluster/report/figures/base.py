@@ -25,6 +25,8 @@ _MANY = (
 MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '<', '>', 'p')
 INK, GREY, PALE = '#222222', '#767676', '#D9D9D9'
 MOST_COLOURS = len(_MANY)
+# Of clusters: beyond, no line parts them in a matrix.
+MOST_PARTED = 40
 SEQUENTIAL = 'cividis'
 # Rows or columns of a matrix that a picture shows one by one; no more than that can be seen.
 MOST_PIXELS = 500
@@ -81,6 +83,11 @@ def render(figure: 'Figure') -> tuple[bytes, bytes]:
     figure.set_layout_engine('none')
     FigureCanvasSVG(figure).print_svg(svg, metadata={'Date': None, 'Creator': None})
   return svg.getvalue(), png.getvalue()
+
+
+def has_strip(groups: np.ndarray | None) -> bool:
+  """Tells whether the planted groups of int64[clients] are drawn as a strip beside a matrix: where there are colours for all."""
+  return groups is not None and len(np.unique(groups)) <= MOST_COLOURS
 
 
 def colours(count: int) -> list[str]:

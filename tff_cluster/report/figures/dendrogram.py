@@ -12,7 +12,7 @@ if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
 _MOST_NAMES = 60
-_MOST_LEAVES = 300
+MOST_LEAVES = 300
 
 
 @base.styled
@@ -45,7 +45,7 @@ def dendrogram(
   palette = {kinds[row]: tones[code] for row, code in codes.items()}
   strip_tones = [tones[group_codes[row]] if row in group_codes else base.PALE for row in range(len(planted))]
   shade = _node_colours(linkage, labels, palette)
-  truncate = {'truncate_mode': 'lastp', 'p': _MOST_LEAVES} if count > _MOST_LEAVES else {}
+  truncate = {'truncate_mode': 'lastp', 'p': MOST_LEAVES} if count > MOST_LEAVES else {}
   drawn = scipy.cluster.hierarchy.dendrogram(
     linkage, ax=axes, no_labels=True, link_color_func=lambda node: shade[node], **truncate
   )
@@ -92,7 +92,7 @@ def dendrogram(
   else:
     axes.set_xticks([])
     axes.set_xlabel(
-      f'{count} clients' + (f', the last {_MOST_LEAVES} branches' if truncate else ''), labelpad=below + 4
+      f'{count} clients' + (f', the last {MOST_LEAVES} branches' if truncate else ''), labelpad=below + 4
     )
   return figure
 

@@ -42,34 +42,33 @@ def distance_matrix(
   axes.set_facecolor('white')
   axes.spines[['top', 'right']].set_visible(True)
   figure.colorbar(image, ax=axes, shrink=0.85, label='Euclidean distance')
-  if labels is not None and len(set(labels.tolist())) <= _MOST_NAMES:
+  if labels is not None and len(np.unique(labels)) <= base.MOST_PARTED:
     for edge in np.flatnonzero(np.diff(labels[order])) + 0.5:
       axes.axhline(edge, color='white', linewidth=1.4)
       axes.axvline(edge, color='white', linewidth=1.4)
   _name_axis(axes, 'y', [client_ids[k] for k in order])
   _name_axis(axes, 'x', [client_ids[k] for k in order])
-  axes.set_title(title, pad=8 if groups is None else 22)
-  if groups is not None:
+  axes.set_title(title, pad=22 if base.has_strip(groups) else 8)
+  if groups is not None and base.has_strip(groups):
     kinds = sorted(set(groups.tolist()))
-    if len(kinds) <= base.MOST_COLOURS:
-      from matplotlib.colors import ListedColormap
-      from matplotlib.patches import Patch
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
 
-      palette = base.colours(len(kinds))
-      strip = axes.inset_axes((0.0, 1.012, 1.0, 0.03))
-      codes = np.searchsorted(kinds, groups[order])[None, :]
-      strip.imshow(
-        codes,
-        cmap=ListedColormap(palette),
-        vmin=0,
-        vmax=max(len(kinds) - 1, 1),
-        aspect='auto',
-        interpolation='nearest',
-      )
-      strip.set_axis_off()
-      strip.set_xlim(-0.5, count - 0.5)
-      handles = [Patch(color=palette[i], label=f'planted group {kind}') for i, kind in enumerate(kinds)]
-      figure.legend(handles=handles, loc='outside lower center', ncols=min(len(kinds), 4))
+    palette = base.colours(len(kinds))
+    strip = axes.inset_axes((0.0, 1.012, 1.0, 0.03))
+    codes = np.searchsorted(kinds, groups[order])[None, :]
+    strip.imshow(
+      codes,
+      cmap=ListedColormap(palette),
+      vmin=0,
+      vmax=max(len(kinds) - 1, 1),
+      aspect='auto',
+      interpolation='nearest',
+    )
+    strip.set_axis_off()
+    strip.set_xlim(-0.5, count - 0.5)
+    handles = [Patch(color=palette[i], label=f'planted group {kind}') for i, kind in enumerate(kinds)]
+    figure.legend(handles=handles, loc='outside lower center', ncols=min(len(kinds), 4))
   return figure
 
 

@@ -37,7 +37,7 @@ def similarity_matrices(
 
   columns = min(len(tests), _COLUMNS)
   planted = [] if groups is None else sorted(set(groups.tolist()))
-  coloured = groups is not None and len(planted) <= base.MOST_COLOURS
+  coloured = base.has_strip(groups)
   figure, places, bar = _grid(len(tests), columns, coloured)
   limit = _limit([test.similarity for test in tests if test.similarity is not None])
   image: Any = None

@@ -112,7 +112,7 @@ def _similarity_figures(
         'opposite ones. Clients are sorted by the halves of the best bi-partition, between which the black lines run; '
         'it was made for “split”, not made for “kept”, and not asked for where the cluster was “stopped”. A split is '
         'clear where the squares on the diagonal are bluer than what lies outside of them.'
-        + (' The strip above is the planted group.' if groups is not None else '') + rest,
+        + (' The strip above is the planted group.' if base.has_strip(groups) else '') + rest,
         similarities.similarity_matrices(tests, run.client_ids, f'{heading}: similarities of updates', groups),
     )  # fmt: skip
   tests, rest = pick(_MOST_STRIPS)

@@ -69,7 +69,7 @@ def read_dial(runs: Runs, contenders: Sequence[Contender], target: float) -> Dia
   positions = read_positions(runs)
   if not positions:
     return None
-  of_runs = [[c for c in results.clusterings if overlap_dial.is_position(c.label)] for _, results in runs]
+  of_runs = [[results.clustering(each.name) for each in positions] for _, results in runs]
   unit = runs[0][1].config.evaluation.budget
   best = {
     budget: tuple(_best([each.runs[k] for each in positions], budget, unit) for k in range(len(runs)))

@@ -14,7 +14,7 @@ from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.experiment.result_parts import Sides
 from tff_cluster.report.malicious_section import attack_words, isolation_words
 from tff_cluster.report.pages import Section, Table
-from tff_cluster.scorecard.contenders import Contender, Runs
+from tff_cluster.scorecard.contenders import Contender, Runs, has_owners
 from tff_cluster.scorecard.intervals import Interval, cautious_intervals
 from tff_cluster.scorecard.paired_statistics import Difference
 from tff_cluster.studies.comparison import sections
@@ -63,9 +63,8 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
 
   def intervals(values: Sequence[np.ndarray]) -> list[Interval]:
     # The same draws for every contender, so that equal ones have equal intervals.
-    return cautious_intervals(
-      values, seeding.generator(runs[0][0], 'comparison of malicious clients'), samples
-    )
+    rng = seeding.generator(runs[0][0], 'comparison of malicious clients')
+    return cautious_intervals(values, rng, samples, clients=clients)
 
   def of_clients(evaluations: Sequence[Evaluation], chosen: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [
@@ -87,6 +86,11 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
     )
 
   honest = [~mask for mask in masks]
+  clients: list[list[str]] | None = None
+  if has_owners(runs[0][1]):
+    clients = [
+      np.asarray(r.population.client_ids)[mask].tolist() for (_, r), mask in zip(runs, honest, strict=True)
+    ]
   baselines = [results.baseline.evaluation for _, results in runs]
   references = of_clients(baselines, honest)
   harms = [harm(FEDAVG, False, baselines, [a.baseline for a in about])]

@@ -14,7 +14,7 @@ from tff_cluster.report.new_clients_section import NewClients, read_new_clients
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import identical_clusterings, paired_verdicts
 from tff_cluster.scorecard.claims import Finding
-from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs
+from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs, has_owners
 from tff_cluster.scorecard.intervals import Interval, cautious_intervals
 from tff_cluster.scorecard.paired_statistics import Difference
 from tff_cluster.studies.comparison import sections
@@ -32,6 +32,7 @@ class Joining:
     accuracy: Mean accuracy, with its 95% interval over seeds and clients.
     over_fedavg: Against the model of FedAvg without clusters, of the same new client under the same seed.
     regret: Mean regret, with its interval.
+    members_tell: False where under any seed every client is in every one of several clusters, see Clustering.members_tell.
   """
 
   name: str
@@ -40,6 +41,7 @@ class Joining:
   accuracy: Interval
   over_fedavg: Difference
   regret: Interval
+  members_tell: bool = True
 
 
 def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) -> list[Joining]:
@@ -50,12 +52,15 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
     contenders: Those of the runs. What is one contender is one entry, unless its clusterings assign new clients otherwise.
     samples: Bootstrap samples of an interval.
   """
-  if any(results.new_clients is None for _, results in runs):
+  about = [results.new_clients for _, results in runs if results.new_clients is not None]
+  if len(about) < len(runs):
     return []
+  clients = [new.client_ids for new in about] if has_owners(runs[0][1]) else None
 
   def intervals(values: Sequence[np.ndarray]) -> list[Interval]:
     # The same draws for every clustering, so that equal ones have equal intervals.
-    return cautious_intervals(values, seeding.generator(runs[0][0], 'comparison of new clients'), samples)
+    rng = seeding.generator(runs[0][0], 'comparison of new clients')
+    return cautious_intervals(values, rng, samples, clients=clients)
 
   found = []
   for same in (
@@ -72,6 +77,7 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
         intervals([new.own for new in of_runs])[0],
         difference,
         intervals([new.regret for new in of_runs])[0],
+        all(run.members_tell for part in same for run in part.runs),
       )
     )
   return found
@@ -135,7 +141,7 @@ def section(found: Sequence[Joining]) -> Section | None:
         sections.mean_cell(joining.regret, _points),
         _points(max(float(new.regret.max()) for new in runs)),
         f'{np.mean([new.memberships for new in runs]):.1f}',
-        *(_mean_recovery(runs, name) for name in truths),
+        *(_mean_recovery(joining, name) for name in truths),
     ))  # fmt: skip
   header = (
       '', 'accuracy', 'against FedAvg', 'harmed', 'in hindsight', 'regret', 'worst', 'clusters',
@@ -182,7 +188,8 @@ def _points(share: float) -> str:
   return signed(100.0 * share)
 
 
-def _mean_recovery(runs: Sequence[NewClients], truth: str) -> str:
+def _mean_recovery(joining: Joining, truth: str) -> str:
   """Returns the mean over seeds of the score that tells how well planted groups were found under all of them."""
-  measure, values = summed_up([new.recovery[truth] for new in runs], [new.truths[truth] for new in runs])
+  scores, truths = zip(*((new.recovery[truth], new.truths[truth]) for new in joining.runs), strict=True)
+  measure, values = summed_up(scores, truths, joining.members_tell)
   return f'{score(float(np.mean(values)))} ({measure})'

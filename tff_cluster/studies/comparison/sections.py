@@ -104,7 +104,7 @@ def contenders_table(statistics: Statistics, budget: str) -> Table:
   """Returns every contender's accuracies at a budget."""
   summaries = statistics.summaries[budget]
   kinds = [summary.kind for summary in summaries if summary.kind in REFERENCES]
-  header = ['', 'mean client', 'worst decile', f'at {percent(statistics.target, 0)}']
+  header = ['', 'mean client', 'worst decile', f'at {100 * statistics.target:g}%']
   # With all baselines the table just fits the page, so what is harmed stands in the cell.
   header += [f'− {REFERENCES[kind]}' for kind in kinds]
   verdicts = of_gains(statistics, budget)

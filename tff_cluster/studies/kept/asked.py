@@ -1,6 +1,7 @@
 """What is kept of the questions that phases.replay and phases.disturb ask of a run whose Phase 1 is done."""
 
 import dataclasses
+import re
 from pathlib import Path
 
 from tff_cluster.report.files import csv_text
@@ -16,6 +17,7 @@ _BEST = {
 # Of replay.csv, of the methods that have no linkage: those have hundreds of lines.
 _ANSWERS = ('method', 'threshold', 'num_clusters', 'clusters', 'largest_cluster', 'memberships')
 _SCORES = ('omega_', 'share_error_')
+_FRACTION = re.compile(r'-?[0-9]+\.[0-9]+(e[+-]?[0-9]+)?|-?[0-9]+e-[0-9]+')
 
 
 def tables_of(folder: Path) -> tuple[dict[str, str], list[str]]:
@@ -46,8 +48,8 @@ def tables_of(folder: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def _rounded(cell: object) -> object:
-  """Returns a cell, with six digits where it is a number that has more."""
-  try:
-    return f'{float(str(cell)):.6g}'
-  except ValueError:
+  """Returns a cell, with six digits where it is a fraction that has more; whole numbers and names stay as they are."""
+  if not _FRACTION.fullmatch(str(cell)):
     return cell
+  short = f'{float(str(cell)):.6g}'
+  return short if len(short) < len(str(cell)) else cell

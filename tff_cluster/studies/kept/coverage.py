@@ -112,7 +112,7 @@ def of_folder(root: Path, only: Published | None = None) -> list[Covered]:
       else:
         ran = [
           (row.name, [seed], results.environment.engine < ENGINE)
-          for rows, seed, results in runs_lib.stored(published, published.scale(scale), root)
+          for rows, seed, results in runs_lib.stored(published, published.scale(scale), root).values()
           for row in rows
         ]
       if scale != 'small' or ran or only:

@@ -106,7 +106,12 @@ def runs_of(folder: Path) -> list[Path]:
     return [folder / f'seed_{seed}' for seed in files.load_json(folder / 'comparison.json')['seeds']]
   if (folder / 'results.json').exists():
     return [folder]
-  return [path.parent for path in sorted(folder.glob('*/results.json'))]
+  published = catalogue.PUBLISHED.get('/'.join(folder.parts[-3:-1]))
+  return (
+    []
+    if published is None or published.compute is not None
+    else list(runs_lib.stored(published, published.scale(folder.name), folder.parents[2]))
+  )
 
 
 def pictures_of(folder: Path) -> dict[str, Path]:
@@ -242,16 +247,23 @@ def _of_reproduction(folder: Path) -> Made:
   toy = catalogue.PUBLISHED.get('/'.join(folder.parts[-2:]))
   if toy is not None:
     made = _provenance(toy.title, [], published={toy.name: []}, scale='toy')
+    assert toy.compute is not None
+    *_, records = headline.scored(toy, {result.name: result for result in toy.compute(0)}, '')
+    text = _scorecard(records)
+    if text != tables.text(folder / 'scorecard.csv'):
+      raise InputError(
+        f'{folder} is not what {toy.name} gives today with seed 0; run it again, without another seed'
+      )
     # It takes seconds and leaves no environment.json: the checkout that keeps it is taken for the one that ran it.
     here = describe_environment()
     date = here.started[:10]
     told = dataclasses.replace(made, seeds=[0], commit=here.commit, machine=machines([here]), date=date)
-    return Made(told, {'scorecard': tables.text(folder / 'scorecard.csv')})
+    return Made(told, {'scorecard': text})
   published = catalogue.PUBLISHED.get('/'.join(folder.parts[-3:-1]))
   if published is None or folder.name not in (PAPER.name, published.small.name, 'small'):
     raise InputError(f'{folder} is not TABLE/SCALE of a table or figure below the output folder of its runs')
   scale = published.scale(folder.name)
-  stored = list(runs_lib.stored(published, scale, folder.parents[2]))
+  stored = list(runs_lib.stored(published, scale, folder.parents[2]).values())
   if not stored:
     raise InputError(f'{folder} holds no finished run of {published.name}')
   lines = {(row, seed): line for row, seed, line in _run_lines(stored)}
@@ -261,7 +273,7 @@ def _of_reproduction(folder: Path) -> Made:
   rows = gather(stored, runs_lib.window_rounds(published, scale))
   *_, records = headline.scored(published, rows, scale.remark)
   texts = {
-    'scorecard': csv_text(headline.FIELDS, ([each[name] for name in headline.FIELDS] for each in records)),
+    'scorecard': _scorecard(records),
     'runs': csv_text(_RUNS, [lines[key] for key in sorted(lines, key=lambda k: (names.index(k[0]), k[1]))]),
   }
   texts |= _expert_table({name: rows[name] for name in names})
@@ -270,6 +282,10 @@ def _of_reproduction(folder: Path) -> Made:
   )
   seeds = {name: sorted(seed for row, seed in lines if row == name) for name in names}
   return Made(made, texts, seeds)
+
+
+def _scorecard(records: Iterable[Mapping[str, Any]]) -> str:
+  return csv_text(headline.FIELDS, ([each[name] for name in headline.FIELDS] for each in records))
 
 
 def _expert_table(rows: Mapping[str, Ours]) -> dict[str, str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from tff_cluster.base.errors import InputError
-from tff_cluster.base.words import interval_decimals, signed
+from tff_cluster.base.words import interval_decimals, score, signed
 
 # Units of differences.
 _SIGNED = {'points'}
@@ -49,8 +49,10 @@ def cell(text: str, unit: str, places: int | None = None) -> str:
     return f'{value:.{1 if places > 2 else places or 1}f}%'
   if 0 < abs(value) < 0.005 and places > 2:
     return f'{value:.3f}'
+  if places <= 2:
+    return text
   # Scores, such as an adjusted Rand index, are between 0 and 1.
-  return f'{value:.{2 if abs(value) <= 1 else 1}f}' if places > 2 else text
+  return score(value) if abs(value) <= 1 else f'{value:.1f}'
 
 
 def decimals(text: str) -> int:

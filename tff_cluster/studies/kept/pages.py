@@ -281,6 +281,8 @@ def render(kept: Mapping[str, Kept], folder: Path) -> dict[str, str]:
       text = environment.get_template(file).render(offered)
     except (InputError, jinja2.TemplateError, ValueError, TypeError) as error:
       raise InputError(f'{folder / file}: {error}') from error
+    except LookupError as error:
+      raise InputError(f'{folder / file}: there is no {error}') from error
     found |= page.pictures
     found[f'{name}.md'] = _whole(name, text, [kept[each] for each in page.used])
   return found

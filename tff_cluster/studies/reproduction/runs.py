@@ -5,7 +5,7 @@ rows, tables and seeds have in common is trained once.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,12 +123,13 @@ def finished(
   Returns:
     The rows, in the order of the results' clusterings, the seed and the results of each run.
   """
-  runs = [(job.rows, job.seed, results) for job, results in ran]
+  own = [(job.seed, results, *rows_of(published, scale, results)) for job, results in ran]
+  runs = [_run(rows, seed, results, clusterings) for seed, results, rows, clusterings in own if rows]
   seeds = {job.seed for job, _ in ran}
   places = {_place(results.config) for _, results in ran}
   populations = {_partition(results.config): results.population.digest for _, results in ran}
-  have = {(row.name, job.seed) for job, _ in ran for row in job.rows}
-  for rows, seed, results in stored(published, scale, root):
+  have = {(row.name, seed) for rows, seed, _ in runs for row in rows}
+  for rows, seed, results in stored(published, scale, root).values():
     known = populations.get(_partition(results.config))
     same = _place(results.config) in places if known is None else known == results.population.digest
     new = [i for i, row in enumerate(rows) if (row.name, seed) not in have]
@@ -137,17 +138,17 @@ def finished(
     have |= {(rows[i].name, seed) for i in new}
     # FedAvg alone has one row and no clustering.
     clusterings = [results.clusterings[i] for i in new] if results.clusterings else []
-    told = dataclasses.replace(results, clusterings=clusterings)
-    runs.append((tuple(rows[i] for i in new), seed, told))
+    runs.append(_run([rows[i] for i in new], seed, results, clusterings))
   return runs
 
 
 def stored(
   published: Published, scale: Scale, root: Path
-) -> Iterator[tuple[tuple[Row, ...], int, results_lib.Results]]:
-  """Yields what lies below a folder of a table: the rows, in the order of the results' clusterings, seed and results of each
-  finished run. Runs that cannot be read, and those of other experiments, are passed over.
+) -> dict[Path, tuple[tuple[Row, ...], int, results_lib.Results]]:
+  """Returns the finished runs of a table that lie below a folder, by their own folders: the rows, in the order of the results'
+  clusterings, seed and results. Runs that cannot be read, and those of other experiments, are passed over.
   """
+  found = {}
   for path in sorted((root / published.name / scale.name).glob('*/results.json')):
     try:
       results = results_lib.read(path)
@@ -155,25 +156,38 @@ def stored(
       continue
     rows, clusterings = rows_of(published, scale, results)
     if rows:
-      seed = results.config.training.seed
-      yield tuple(rows), seed, dataclasses.replace(results, clusterings=clusterings)
+      found[path.parent] = _run(rows, results.config.training.seed, results, clusterings)
+  return found
+
+
+def _run(
+  rows: Sequence[Row], seed: int, results: results_lib.Results, clusterings: list[Clustering]
+) -> tuple[tuple[Row, ...], int, results_lib.Results]:
+  return tuple(rows), seed, dataclasses.replace(results, clusterings=clusterings)
 
 
 def rows_of(
   published: Published, scale: Scale, results: results_lib.Results
 ) -> tuple[list[Row], list[Clustering]]:
-  """Returns which rows of a table a run is, in the table's order, and its clusterings of these; FedAvg alone has a row and no clustering."""
+  """Returns which rows of a table a run is, in the table's order, and its clusterings of these; FedAvg alone has a row and no clustering.
+
+  A clustering is found by what it is, wherever it stands among those of the run: one that failed and was run again is the last. What
+  was added to a run, clusterings and rules of Phase 3, makes it no other one.
+  """
   config = results.config
+  by_label = {clustering.label: clustering for clustering in results.clusterings}
+  ran = [clustering for clustering in config.clusterings if clustering.label in by_label]
   rows, clusterings = [], []
   for job in plan(published, scale, (config.training.seed,), Path()):
-    if _but_clusterings(job.config) != _but_clusterings(config):
+    if _shared(job.config) != _shared(config) or not _rules(job.config) <= _rules(config):
       continue
     planned: Sequence[ClusteringConfig | None] = job.config.clusterings or (None,)
-    theirs: Sequence[ClusteringConfig | None] = config.clusterings or (None,)
     for row, clustering in zip(job.rows, planned, strict=True):
-      if clustering in theirs:
+      if clustering is None:
         rows.append(row)
-        clusterings += [] if clustering is None else [results.clusterings[theirs.index(clustering)]]
+      elif clustering in ran:
+        rows.append(row)
+        clusterings.append(by_label[clustering.label])
   return rows, clusterings
 
 
@@ -209,8 +223,14 @@ def _partition(config: ExperimentConfig) -> DataConfig:
   return dataclasses.replace(config.data, data_dir=None, data_file=None)
 
 
-def _but_clusterings(config: ExperimentConfig) -> ExperimentConfig:
-  return dataclasses.replace(config, data=_partition(config), clusterings=())
+def _shared(config: ExperimentConfig) -> ExperimentConfig:
+  """Returns the part of an experiment that all that can be added to it stands on."""
+  evaluation = dataclasses.replace(config.evaluation, aggregation=())
+  return dataclasses.replace(config, data=_partition(config), clusterings=(), evaluation=evaluation)
+
+
+def _rules(config: ExperimentConfig) -> set[str]:
+  return set(config.evaluation.aggregation)
 
 
 def _place(config: ExperimentConfig) -> tuple[str | None, str | None]:

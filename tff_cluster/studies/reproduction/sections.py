@@ -95,14 +95,16 @@ def _grid(page: Page) -> Parts:
 
 def _cell(line: Line, remark: str) -> dict[str, str | None]:
   # The row names what was scaled down; saying it again in each of its cells would hide the numbers.
-  window = scorecard_tables.window(line, 1)
+  assert line.cell is not None
+  unit = line.cell.unit
+  window = scorecard_tables.window(line, unit.decimals)
   return {
     'look': scorecard_tables.look(line),
-    'paper': f'{_number(line.published)}{_ratio(line.published, line.published_ratio)}',
+    'paper': _number(line, line.published) + _ratio(line, line.published, line.published_ratio),
     # Our ratio is of what is judged.
-    'ours': f'{_number(line.ours)}{"" if window else _ratio(line.ours, line.ours_ratio)}',
-    'window': f'{window}{_ratio(line.judged, line.ours_ratio)}' if window else None,
-    'interval': scorecard_tables.interval(line, 1),
+    'ours': _number(line, line.ours) + ('' if window else _ratio(line, line.ours, line.ours_ratio)),
+    'window': window + _ratio(line, line.judged, line.ours_ratio) if window else None,
+    'interval': scorecard_tables.interval(line, unit.decimals),
     'verdict': _verdict(line, remark),
   }
 
@@ -115,13 +117,18 @@ def _verdict(line: Line, remark: str) -> str:
   return told + (f'; ratio: {without_remark(line.ratio_verdict, remark)}' if line.ratio_verdict else '')
 
 
-def _number(value: float | str | None) -> str:
-  return '–' if value is None else f'{value:.1f}'
+def _number(line: Line, value: float | str | None) -> str:
+  """Returns a number of a line; the grid says once that its accuracies are in percent."""
+  assert line.cell is not None and not isinstance(value, str)
+  return line.cell.unit.show(value).rstrip('%')
 
 
-def _ratio(value: float | str | None, ratio: float | None) -> str:
-  """Returns a ratio in brackets behind its number; nothing where there is none to stand behind."""
-  return '' if value is None else f' ({"–" if ratio is None else f"{ratio:.1f}x"})'
+def _ratio(line: Line, value: float | str | None, ratio: float | None) -> str:
+  """Returns a ratio in brackets behind its number; nothing where there is none to stand behind, or the column has none."""
+  assert line.cell is not None
+  if value is None or line.cell.baseline is None:
+    return ''
+  return f' ({"–" if ratio is None else f"{ratio:.1f}x"})'
 
 
 def _clusters(page: Page) -> Parts:
