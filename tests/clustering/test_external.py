@@ -225,6 +225,29 @@ def test_what_is_wrong_is_one_line(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+  ('text', 'words'),
+  [
+    (
+      'class M(Method):\n  def __init__(self, count): pass',
+      r'M\(\) fails: .*a method is made without arguments',
+    ),
+    ('class M(Method):\n  def __init__(self): raise RuntimeError("no luck")', r'M\(\) fails: no luck'),
+    (
+      'class M(Method):\n  options_type = dict\n  def cluster(self, options, evidence): pass',
+      'its options_type is no dataclass',
+    ),
+    ('class M(Method):\n  pass', 'M overrides neither cluster nor rounds'),
+  ],
+)
+def test_a_method_that_cannot_be_used_is_one_line(text, words, tmp_path, monkeypatch):
+  name = f'brought_{tmp_path.name}'
+  (tmp_path / f'{name}.py').write_text(f'from tff_cluster.clustering.method import Method\n{text}\n')
+  monkeypatch.syspath_prepend(tmp_path)
+  with pytest.raises(InputError, match=words):
+    ClusteringConfig(f'{name}:M').check()
+
+
+@pytest.mark.parametrize(
   ('attribute', 'words'),
   [
     (

@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from tests.made_up.clients import grouped
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import estimators, methods, replay
+from tff_cluster.clustering.methods import planted as planted_groups
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
 
@@ -125,3 +126,11 @@ def test_candidates_fit_the_number_of_clients_and_the_cap():
   (given_up,) = [c for c in found if c.found.given == {'distance_threshold': 'mean'}]
   assert (given_up.num_clusters, given_up.memberships, given_up.silhouette) == (None, None, None)
   assert given_up.assignment is None and 'more than max_clusters=1000' in given_up.found.notes[0]
+
+
+def test_planted_groups_of_the_same_clients_are_one_cluster_and_ties_go_to_the_first():
+  ids = ('a', 'b', 'c')
+  digits = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 1]], float)
+  assert planted_groups.groups({'digit': digits}, None, ids).clusters == [['a'], ['b', 'c']]
+  halves = np.array([[0.5, 0.5, 0.3], [0.5, 0.5, 0.7]])
+  assert planted_groups.groups({'group': halves}, None, ids).clusters == [['a', 'b'], ['c']]

@@ -129,3 +129,17 @@ def test_a_worker_that_answers_an_error_each_time_ends_the_run_with_the_cause(ca
     process = context._worker.process
   assert len(caplog.records) == 1
   assert process.poll() is not None
+
+
+def test_a_call_that_failed_as_often_as_allowed_ends_the_run_though_another_thread_began_again():
+  from tff_cluster.engine import connection
+
+  with opened(worker_retries=2) as context:
+    lost, mine = connection.WorkerLost('ended (exit code -9)'), object()
+    with context._lock:
+      context._begin_again(
+        mine, lost, 1
+      )  # The worker that is there is another one, which has not failed yet.
+      with pytest.raises(EnvironmentFault, match=r'failed 3 times in a row, at last it ended'):
+        context._begin_again(mine, lost, 2)
+    assert slow_sum()([STEPS, STEPS]) == EXPECTED

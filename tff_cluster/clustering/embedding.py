@@ -1,6 +1,7 @@
 """Coordinates and a quality measure from distances or inner products alone."""
 
 import numpy as np
+import threadpoolctl
 from scipy.sparse import linalg
 
 from tff_cluster.base import seeding
@@ -45,11 +46,13 @@ def gram_coordinates(gram: np.ndarray, most: int | None = None) -> np.ndarray:
   """
   if not gram.any():
     return np.zeros((len(gram), 0))
-  if most is not None and len(gram) > _MOST_AXES:
-    start = seeding.generator(0, 'start of Lanczos iterations', len(gram)).normal(size=len(gram))
-    values, axes = linalg.eigsh(gram, most, which='LA', v0=start)
-  else:
-    values, axes = np.linalg.eigh((gram + gram.T) / 2.0)
+  # In as many threads as there are cores the last bits would depend on their number.
+  with threadpoolctl.threadpool_limits(limits=1, user_api='blas'):
+    if most is not None and len(gram) > _MOST_AXES:
+      start = seeding.generator(0, 'start of Lanczos iterations', len(gram)).normal(size=len(gram))
+      values, axes = linalg.eigsh(gram, most, which='LA', v0=start)
+    else:
+      values, axes = np.linalg.eigh((gram + gram.T) / 2.0)
   order = np.argsort(-values, kind='stable')[:most]
   values, axes = values[order], axes[:, order]
   kept = values > max(values[0], 0.0) * len(gram) * np.finfo(np.float64).eps

@@ -25,6 +25,7 @@ from tff_cluster.base import fields as fields_lib
 from tff_cluster.base import imports
 from tff_cluster.base.errors import InputError, argument, shown
 from tff_cluster.base.fields import option
+from tff_cluster.base.words import first_line
 from tff_cluster.clustering import number_of_clusters
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
@@ -46,8 +47,20 @@ def load(path: str) -> Method[Any]:
   """
   found = imports.load('clustering', path)
   if isinstance(found, type) and issubclass(found, Method):
-    found = found()
+    try:
+      found = found()
+    except Exception as error:
+      raise InputError(
+        f'{argument("clustering", path)}: {found.__name__}() fails: {first_line(error, type(error).__name__)}; a method is made '
+        'without arguments'
+      ) from error
   if isinstance(found, Method):
+    if not dataclasses.is_dataclass(found.options_type):
+      raise InputError(f'{argument("clustering", path)}: its options_type is no dataclass')
+    if not found.trains and type(found).cluster is Method.cluster:
+      raise InputError(
+        f'{argument("clustering", path)}: {type(found).__name__} overrides neither cluster nor rounds'
+      )
     # The path is its name: one of the built-in ones could be the same.
     found.name = path  # type: ignore[misc]
     return found

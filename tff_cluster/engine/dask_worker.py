@@ -164,7 +164,8 @@ def _deserialized(serialized: bytes) -> Any:
 def _started(clients_in_parallel: int) -> _Engine:
   global _engine
   with _starting:
-    if _engine is None:
+    # A TFF worker that died of a fault of its own ended the run that it computed for, not those that come later.
+    if _engine is None or _engine.context.is_over:
       _engine = _Engine(clients_in_parallel)
     return _engine
 

@@ -90,6 +90,11 @@ class LocalContext(tff.framework.SyncContext):
           self._begin_again(connection, lost, failures)
     raise AssertionError('not reached')
 
+  @property
+  def is_over(self) -> bool:
+    """Whether it computes nothing any more."""
+    return self._is_over
+
   def close(self) -> None:
     """Ends the worker, and with it the calls of all threads."""
     with self._lock:
@@ -117,17 +122,21 @@ class LocalContext(tff.framework.SyncContext):
     """Starts another worker, once for all threads whose calls were lost; raises why not, in all of them."""
     if self._fault is not None:
       raise self._fault
+    retries = self._machine.worker_retries
+    times = f'{failures + 1} times in a row, at last it ' if failures else 'in the middle of a round: it '
+    for_good = EnvironmentFault(f'the TFF worker failed {times}{lost}; {machine_lib.SAVED}')
     if connection is not self._connection:
+      # Another thread was first to begin again.
+      if failures == retries:
+        raise for_good from lost
       return
     self._leave()  # From here on it is certain how it ended.
-    retries = self._machine.worker_retries
     try:
       if self._worker.died_of is not None:
         self._is_over = True
         raise EnvironmentFault(self._untrusted()) from lost
       if failures == retries:
-        times = f'{failures + 1} times in a row, at last it ' if failures else 'in the middle of a round: it '
-        raise EnvironmentFault(f'the TFF worker failed {times}{lost}; {machine_lib.SAVED}') from lost
+        raise for_good from lost
       _LOG.warning(
         'the TFF worker %s; it is started again and its work repeated (%d of %d)', lost, failures + 1, retries
       )

@@ -278,9 +278,16 @@ class _Work:
     if not missing:
       self._tell(kept[self._last_round], start, self._last_round)
       return kept[self._last_round]
-    done, record = saved_rounds.newest(self._folder, min(missing)) or (start, _empty(self._trajectory))
-    self._tell(record, start, done)
-    record, done = self._train(record, done, max(missing))
+    done = start
+    while missing:
+      told, (done, record) = (
+        done,
+        saved_rounds.newest(self._folder, min(missing)) or (start, _empty(self._trajectory)),
+      )
+      self._tell(record, told, done)
+      record, done = self._train(record, done, self._until_the_next(missing))
+      # It may have been told to stop.
+      missing = {number for number in missing if done < number <= self._last_round}
     if done == self._last_round:
       return record
     self._tell(kept[self._last_round], done, self._last_round)
@@ -294,6 +301,16 @@ class _Work:
     cost = self._trajectory.cost(rounds)
     kept = saved_rounds.Checkpoints(self._folder.name, start, tuple(sorted(set(self._models) - {start})))
     return Outcome(self._trajectory.members, history, self._models, cost, self._trained, kept)
+
+  def _until_the_next(self, missing: Collection[int]) -> int:
+    """Returns the last of the missing rounds before which, from the first one on, no round is there to go on from."""
+    until, *later = sorted(missing)
+    saved = artifacts.saved_rounds(self._folder)
+    for number in later:
+      if any(until < there <= number for there in saved):
+        break
+      until = number
+    return until
 
   def _stop_where_it_did(self, stop: Stop) -> None:
     """Makes the round in which the trajectory stopped earlier the last one, where the store has it."""

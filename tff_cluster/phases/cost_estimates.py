@@ -104,7 +104,7 @@ def estimates(
   planned: dict[Path, int] = {}
   speeds: dict[tuple[object, ...], tuple[float, float]] = {}
   found: list[Estimate] = []
-  for _, same in itertools.groupby(runs, key=lambda run: (run.config.data, run.fold)):
+  for _, same in itertools.groupby(runs, key=_start_of):
     group = list(same)
     with tempfile.TemporaryDirectory() as scratch:
       root = Path(scratch)
@@ -120,6 +120,12 @@ def estimates(
             speeds[kind] = _speed(experiment)
           found.append(_Counting(run, experiment, planned).estimate(*speeds[kind]))
   return found
+
+
+def _start_of(run: Planned) -> tuple[object, ...]:
+  """Returns what names the clients and the initial models of a run."""
+  training = run.config.training
+  return run.config.data, run.fold, training.model, training.initializer, training.seed
 
 
 def entries(

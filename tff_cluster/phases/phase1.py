@@ -33,7 +33,7 @@ def run_phase1(experiment: live_experiment_lib.Experiment) -> None:
     kinds = sorted(client_signatures.kinds(training, (c.signature for c in experiment.config.clusterings)))
     signatures = {kind: client_signatures.save(experiment, kind, outcome.weights) for kind in kinds}
     client_signatures.check(experiment, signatures)
-    sketch = client_signatures.sketch_report(experiment, min(signatures.values())) if signatures else None
+    sketch = client_signatures.sketch_report(experiment, signatures[kinds[0]]) if signatures else None
     stage = evaluation.stage(experiment, outcome, last)
     timing = figures(accuracy=stage.evaluation.clients.mean_client_accuracy)
     model, seen = trainer.computations.model, experiment.population.digest
