@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
-from tests.federated.test_training import BATCH, RATE, make_trainer, numpy_client, visit_orders
+from tests.federated.test_training import (
+  BATCH,
+  RATE,
+  computations_of,
+  make_trainer,
+  numpy_client,
+  visit_orders,
+)
 from tests.federated.test_trajectory import Stopped, assert_same, go
 from tff_cluster.base.errors import InputError
 
@@ -20,11 +27,10 @@ def with_scales(population, scales):
 
 
 def with_aggregator(trainer, name, rate=RATE):
-  from tff_cluster.federated import aggregators, optimizers, tff_computations
+  from tff_cluster.federated import optimizers
 
-  trainer.computations = tff_computations.Computations(
-    trainer.computations.model, optimizers.Local(rate, BATCH), aggregator=aggregators.build(name)
-  )
+  local = optimizers.Local(rate, BATCH)
+  trainer.computations = computations_of(trainer.computations.model, local, optimizers.MEAN, name)
   return trainer
 
 

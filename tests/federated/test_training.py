@@ -1,5 +1,7 @@
 """Rounds against a federated averaging loop written in NumPy."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,21 @@ def visit_orders(population, client, round_number, epochs=EPOCHS, seed=SEED):
   return [rng.permutation(population.train.counts[client]) for _ in range(epochs)]
 
 
+# To build and compile computations takes seconds, to run them milliseconds: those of equal settings are built once a session.
+@functools.cache
+def model_of(input_shape, classes, dtype):
+  from tff_cluster.federated import client_work
+
+  return client_work.model_from_keras(build.build('logistic', input_shape, classes, SEED), dtype)
+
+
+@functools.cache
+def computations_of(model, local, server, aggregator):
+  from tff_cluster.federated import aggregators, tff_computations
+
+  return tff_computations.Computations(model, local, server, aggregators.build(aggregator))
+
+
 def make_trainer(
   population,
   cohort_fraction=1.0,
@@ -46,15 +63,13 @@ def make_trainer(
   server=None,
   **local,
 ):
-  from tff_cluster.federated import aggregators, client_work, optimizers, tff_computations, trainer
+  from tff_cluster.federated import optimizers, trainer
 
-  keras_model = build.build('logistic', population.input_shape, population.num_classes, SEED)
-  model = client_work.model_from_keras(keras_model, population.train.x.dtype)
-  computations = tff_computations.Computations(
-    model,
+  computations = computations_of(
+    model_of(population.input_shape, population.num_classes, population.train.x.dtype),
     optimizers.Local(rate, batch, **local),
     optimizers.Server(**(server or {})),
-    aggregators.build(aggregator),
+    aggregator,
   )
   return trainer.Trainer(population, computations, epochs, cohort_fraction, SEED)
 
