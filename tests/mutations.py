@@ -222,7 +222,7 @@ FAULTS = (
     ),
     Fault(
         'server-forgotten', 'federated/fed_avg.py',
-        'server.build(), weights_type, reject if', 'optimizers.MEAN.build(), weights_type, reject if',
+        'optimizer = server.build()', 'optimizer = optimizers.MEAN.build()',
         'the server follows the mean whatever optimizer was asked for',
         ('federated/test_optimizers.py',),
     ),

@@ -86,8 +86,13 @@ def _finalizer(weights_type: tff.Type, server: optimizers.Server) -> tff.learnin
 
   A server that does not move the model by the mean update itself measures that update's norm, `update_norm`.
   """
-  reject = tff.learning.templates.reject_non_finite_update
+  # Of what runs here AutoGraph has to translate one `if` of TFF's; it would take a second for all that is called beside it.
+  as_it_is = tf.autograph.experimental.do_not_convert
+  reject = as_it_is(tff.learning.templates.reject_non_finite_update)
+  optimizer = server.build()
+  optimizer.next = as_it_is(optimizer.next)
 
+  @as_it_is
   def reject_and_measure(
     state: optimizers.State, update: Sequence[tf.Tensor]
   ) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
@@ -95,7 +100,7 @@ def _finalizer(weights_type: tff.Type, server: optimizers.Server) -> tff.learnin
     return rejected, found | {'update_norm': tf.linalg.global_norm(update)}
 
   return tff.learning.templates.build_apply_optimizer_finalizer(
-    server.build(), weights_type, reject if server.is_mean else reject_and_measure
+    optimizer, weights_type, reject if server.is_mean else reject_and_measure
   )
 
 
