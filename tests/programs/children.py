@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import dataclasses
 import importlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -23,6 +24,7 @@ from typing import NoReturn
 
 import pytest
 
+from tests.engine import reach
 from tests.phases import one_worker
 from tff_cluster.cli import program
 
@@ -161,8 +163,8 @@ def _lives(pid: int) -> bool:
 
 
 # A process that has imported what programs import, and does nothing but fork. It is started when it is first needed.
-_SERVER = multiprocessing.get_context('forkserver')
-_SERVER.set_forkserver_preload(['tests.programs.everything', 'tests.programs.children'])
+SERVER = multiprocessing.get_context('forkserver')
+SERVER.set_forkserver_preload(['tests.programs.everything', 'tests.programs.children'])
 
 
 class ForkedChild(Child):
@@ -180,6 +182,46 @@ class UnreportedChild(ForkedChild):
   inside = no_report
 
 
+@contextlib.contextmanager
+def unconnected() -> Iterator[None]:
+  """While it lasts, and afterwards, the system allows this process no private network; runs write no report."""
+  reach.forbid_networks()
+  with no_report():
+    yield
+
+
+class UnconnectedChild(ForkedChild):
+  """The same on a system without private networks."""
+
+  inside = unconnected
+
+
+@contextlib.contextmanager
+def jumping_clock() -> Iterator[None]:
+  """While it lasts, the clock jumps; at the end the file JUMPED tells how often. Runs write no report."""
+  jumps, real, asked = itertools.cycle([0.0, 3e8, -3e8, 5.0, 2e9]), time.time, itertools.count()
+
+  def jumped() -> float:
+    # gRPC hands times to its core, which has the machine's own clock.
+    if sys._getframe(1).f_globals.get('__name__', '').startswith('grpc'):
+      return real()
+    next(asked)
+    return real() + next(jumps)
+
+  with pytest.MonkeyPatch.context() as patch, no_report():
+    patch.setattr(time, 'time', jumped)
+    try:
+      yield
+    finally:
+      pathlib.Path(os.environ['JUMPED']).write_text(str(next(asked)))
+
+
+class JumpingChild(ForkedChild):
+  """The same under a clock that jumps."""
+
+  inside = jumping_clock
+
+
 class ForkedProcess:
   """What Child needs of subprocess.Popen, for a fork."""
 
@@ -192,7 +234,7 @@ class ForkedProcess:
   ):
     self._written = [tempfile.NamedTemporaryFile() for _ in range(2)]  # noqa: SIM115 (read at the end)
     names = [file.name for file in self._written]
-    self._process = _SERVER.Process(target=_become, args=(program, arguments, environment, names, inside))
+    self._process = SERVER.Process(target=_become, args=(program, arguments, environment, names, inside))
     self._process.start()
     self.pid = self._process.pid
 

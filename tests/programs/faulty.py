@@ -4,11 +4,17 @@ from phases import run_all
 from tff_cluster.cli import program
 from tff_cluster.phases import phase1
 
+define_flags = run_all.define_flags
+
+
+def main():
+  phase1.run_phase1 = run_phase1
+  run_all.main()
+
 
 def run_phase1(experiment):
   return experiment.no_such_attribute
 
 
 if __name__ == '__main__':
-  phase1.run_phase1 = run_phase1
-  program.run(run_all.main, run_all.define_flags)
+  program.run(main, define_flags)

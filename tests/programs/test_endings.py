@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 
@@ -11,12 +10,11 @@ import numpy as np
 import pytest
 
 from tests.engine.dask_cluster import Authority, DaskCluster, wait_for
-from tests.engine.reach import WITHOUT_PRIVATE_NETWORKS, listening, networks_can_be_forbidden
+from tests.engine.reach import listening, networks_can_be_forbidden
 from tests.programs.children import (
-  ROOT,
   Child,
+  UnconnectedChild,
   UnreportedChild,
-  beside_phases,
   digest,
   left_in,
   no_report,
@@ -29,7 +27,7 @@ pytestmark = pytest.mark.tensorflow
 
 SMALL = (
   '--dataset=digits', '--partition=label_swapped', '--num_clients=6', '--num_groups=2', '--model=logistic',
-  '--phase1_rounds=3', '--phase2_rounds=3', '--clustering=kmeans,num_clusters=2',
+  '--phase1_rounds=12', '--phase2_rounds=3', '--clustering=kmeans,num_clusters=2',
   '--clustering=dynamic_distance,distance_threshold=quantile:0.3', '--cohort_fraction=0.7', '--learning_rate=0.5',
 )  # fmt: skip
 
@@ -123,25 +121,17 @@ def test_a_system_without_private_networks_is_told_of_once_a_run(tmp_path):
   if not networks_can_be_forbidden():
     pytest.skip('no user namespace can be made, in which networks could be forbidden')
   # Each fold has a worker of its own.
-  flags = (
-    *SMALL,
-    '--num_folds=2',
-    '--phase1_rounds=1',
-    '--phase2_rounds=1',
-    f'--output_dir={tmp_path / "run"}',
-  )
-  program = [sys.executable, '-m', 'tests.programs.unreported', 'phases.run_all']
-  command = [*WITHOUT_PRIVATE_NETWORKS, *program, *flags]
-  done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
-  assert done.returncode == 0, done.stderr
-  err = beside_phases(done.stderr)
+  few = ('--num_folds=2', '--phase1_rounds=1', '--phase2_rounds=1')
+  code, _, err = run_all(tmp_path / 'run', *few, child=UnconnectedChild).finish()
+  assert code == 0, err
   assert 'can read and write all your files' in err and err.count('\n') == 1
 
 
 def test_a_fault_of_this_software_keeps_its_traceback_and_leaves_no_worker(tmp_path):
   child = UnreportedChild('tests.programs.faulty', *SMALL, f'--output_dir={tmp_path / "run"}')
   code, _, err = child.finish()
-  assert code == 1 and 'Traceback' in err and 'AttributeError' in err
+  assert code == 1 and 'Traceback' in err and 'no_such_attribute' in err
+  assert (tmp_path / 'run' / 'population.npz').exists()
   assert child.left_over() == []
 
 
@@ -167,17 +157,17 @@ def test_the_digest_does_not_depend_on_clients_in_parallel_or_on_the_phases_bein
   assert {path.stat().st_mode & 0o077 for path in [tmp_path / 'run', *(tmp_path / 'run').rglob('*')]} == {0}
 
 
-def test_a_scheduler_that_is_killed_ends_the_run_in_one_line_and_the_same_command_goes_on(tmp_path):
-  rounds = '--phase1_rounds=12'
-  here, there = tmp_path / 'here', tmp_path / 'there'
-  assert run_all(here, rounds).finish()[0] == 0
+def test_a_scheduler_that_is_killed_ends_the_run_in_one_line_and_the_same_command_goes_on(
+  uninterrupted, tmp_path
+):
+  there = tmp_path / 'there'
   cluster = DaskCluster(tmp_path, Authority(tmp_path))
   try:
     worker = cluster.start_worker(threads=2)
     # The run waits for it for less than it may take to start beside other tests.
     wait_for(lambda: 'Registered to' in worker.log.read_text(), worker)
     flags = [f'--{name}={value}' for name, value in cluster.tls().items()]
-    command = rounds, f'--scheduler_file={cluster.file}', *flags
+    command = f'--scheduler_file={cluster.file}', *flags
     child = run_all(there, *command, '--worker_start_timeout_secs=15')
     assert child.wait_for(there, 'store/fedavg-*/latest_*.npz')
     cluster.scheduler.kill()
@@ -199,7 +189,7 @@ def test_a_scheduler_that_is_killed_ends_the_run_in_one_line_and_the_same_comman
       int, re.search(r'^client-rounds: (\d+) asked for, (\d+) trained$', out, re.M).groups()
     )
     assert trained < asked
-    assert digest(there) == digest(here)
+    assert digest(there) == digest(uninterrupted[0])
   finally:
     cluster.end()
 
