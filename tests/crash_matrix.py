@@ -85,7 +85,8 @@ class Matrix:
     seed: Of the moments.
     experiment: Flags of the experiment that is killed.
     say: Called with a line for each kill and each end.
-    child: How the programs of trials are started; those of uninterrupted runs are started as users do.
+    child: How the programs of trials are started.
+    whole: How those of uninterrupted runs are started; as users do, if nothing else is said.
   """
 
   def __init__(
@@ -95,8 +96,10 @@ class Matrix:
     experiment: Sequence[str] = EXPERIMENT,
     say: Callable[[str], object] = print,
     child: type[Child] = Child,
+    whole: type[Child] = Child,
   ):
-    self.work, self.seed, self.experiment, self.say, self.child = work, seed, tuple(experiment), say, child
+    self.work, self.seed, self.experiment, self.say = work, seed, tuple(experiment), say
+    self.child, self.whole = child, whole
     self._references: dict[str, Reference] = {}
 
   def reference(self, program: str) -> Reference:
@@ -112,7 +115,7 @@ class Matrix:
       before.mkdir(parents=True)
     self._copy(before, run)
     begun = time.monotonic()
-    child = self._start(Child, program, run)
+    child = self._start(self.whole, program, run)
     untouched = checks.snapshot(run)
     code, out, err = child.finish()
     if (code, err) != (0, ''):

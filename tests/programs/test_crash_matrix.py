@@ -72,7 +72,7 @@ def test_a_lost_round_is_found():
 def test_a_small_matrix_of_kills_breaks_nothing(tmp_path):
   said: list[str] = []
   experiment = [flag for flag in crash_matrix.EXPERIMENT if 'kmeans' not in flag]
-  matrix = crash_matrix.Matrix(tmp_path / 'work', 1, experiment, said.append, ForkedChild)
+  matrix = crash_matrix.Matrix(tmp_path / 'work', 1, experiment, said.append, ForkedChild, ForkedChild)
   tally = matrix.run('run_all', 1)
   assert tally.trials == 1 and tally.kills >= 1
   assert len(said) == 2  # The reference, and a line for the trial.
