@@ -11,9 +11,10 @@ import pytest
 
 from tests.conftest import make_population
 from tests.engine import slow
-from tests.engine.dask_cluster import Authority, DaskCluster, wait_for
+from tests.engine.dask_cluster import Authority, DaskCluster, Program, wait_for
 from tests.engine.slow import slow_result_sum, slow_results, total
 from tests.federated.test_malicious_updates import with_aggregator
+from tests.federated.test_training import computations_of
 from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.engine.jobs import Job
 
@@ -33,10 +34,10 @@ def authority(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def dask(authority, tmp_path_factory):
-  """A cluster with encryption and one worker; tests add others."""
-  made = DaskCluster(tmp_path_factory.mktemp('dask'), authority)
+  """A cluster with encryption and one worker, both started as users do; tests add others."""
+  made = DaskCluster(tmp_path_factory.mktemp('dask'), authority, Program)
   try:
-    made.start_worker(**PATIENT)
+    made.start_worker(program=Program, **PATIENT)
     yield made
   finally:
     made.end()
@@ -143,13 +144,11 @@ def test_a_slow_worker_of_another_type_changes_no_bit_and_is_told_of_once(
 
 def with_adam(trainer):
   """Returns it with everything that a client may be sent beside its rows, and a server that remembers."""
-  from tff_cluster.federated import optimizers, tff_computations
+  from tff_cluster.federated import optimizers
 
-  trainer.computations = tff_computations.Computations(
-    trainer.computations.model,
-    optimizers.Local(0.1, 5, 'momentum', proximal_mu=0.5, learning_rate_decay=0.5),
-    optimizers.Server(0.05, 'adam'),
-  )
+  local = optimizers.Local(0.1, 5, 'momentum', proximal_mu=0.5, learning_rate_decay=0.5)
+  server = optimizers.Server(0.05, 'adam')
+  trainer.computations = computations_of(trainer.computations.model, local, server, 'mean')
   return trainer
 
 
@@ -189,7 +188,9 @@ def test_a_round_of_a_hundred_clients_brings_a_quarter_of_their_updates_home(das
 
 
 def test_a_worker_that_is_killed_in_mid_round_gives_its_clients_to_the_others(dask):
-  doomed = dask.start_worker()
+  # Of those of earlier tests, if there are two.
+  living = [worker for worker in dask.workers if worker.process.poll() is None]
+  doomed = living[-1] if len(living) > 1 else dask.start_worker()
   steps = range(2 * STEPS, 2 * STEPS + 16)
   expected = [total(n) for n in steps]
   with opened(dask.machine(), workers=2) as cluster:
