@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.engine.dask_cluster import DaskCluster
+from tests.phases import one_worker
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.config import (
   ClusteringConfig,
@@ -42,7 +43,8 @@ def dask(tmp_path_factory):
 
 def run(seeds, root, *machine, config=CONFIG):
   """Runs the seeds of a comparison; returns what each has done."""
-  return runs.run_all(comparison.plan(config, seeds, root), root / 'store', Silent(), *machine)
+  with one_worker.kept():
+    return runs.run_all(comparison.plan(config, seeds, root), root / 'store', Silent(), *machine)
 
 
 def digests(found):
@@ -92,7 +94,8 @@ def test_folds_are_drawn_at_home_and_have_the_results_of_this_machine(dask, tmp_
   def planned(name):
     return cost_estimates.Run('folded', config, RunFolder(tmp_path / name))
 
-  (here,) = runs.run_all([planned('here')], tmp_path / 'store', Silent())
+  with one_worker.kept():
+    (here,) = runs.run_all([planned('here')], tmp_path / 'store', Silent())
 
   def sent(folder, contents=travel.contents):
     path.unlink()  # A worker never had the rows.
