@@ -11,7 +11,8 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.models import build
 
 pytestmark = pytest.mark.tensorflow
-BATCH, RATE, COPIES, SEED = 7, 0.1, 3, 6
+# A client's rows are two batches of two sizes.
+ROWS, BATCH, RATE, COPIES, SEED = 17, 9, 0.1, 3, 6
 DOCS = pathlib.Path(__file__).parents[2] / 'docs' / 'models.md'
 
 
@@ -20,14 +21,14 @@ def taken_apart(name, monkeypatch):
 
   monkeypatch.setattr(build, '_imported', lambda name: lambda shape, classes: user_layers.make(name))
   return client_work.model_from_keras(
-    build.build(name, user_layers.make(name).input_shape[1:], user_layers.CLASSES, 0), np.float32
+    build.build(name, user_layers.shape(name), user_layers.CLASSES, 0), np.float32
   )
 
 
 def rows_for(name, shape):
   rng = seeding.generator(0, 'rows of test_layers_of_users', name)
-  x = rng.integers(10, size=(17, *shape)) if 'Embedding' in name else rng.normal(size=(17, *shape))
-  return x.astype(np.float32), rng.integers(user_layers.CLASSES, size=17).astype(np.int32)
+  x = rng.integers(10, size=(ROWS, *shape)) if 'Embedding' in name else rng.normal(size=(ROWS, *shape))
+  return x.astype(np.float32), rng.integers(user_layers.CLASSES, size=ROWS).astype(np.int32)
 
 
 def trained_by_keras(keras_model, x, y, order):
@@ -56,11 +57,10 @@ def trained_by_keras(keras_model, x, y, order):
 def test_a_layer_trains_as_in_keras_and_with_equal_bits_side_by_side(name, tff_context, monkeypatch):
   from tff_cluster.federated import client_work, optimizers, tff_computations
 
-  made = user_layers.make(name)
-  x, y = rows_for(name, made.input_shape[1:])
+  x, y = rows_for(name, user_layers.shape(name))
   rng = seeding.generator(0, 'orders of test_layers_of_users')
   order = rng.permutation(len(y))[None].astype(np.int32)
-  expected = trained_by_keras(made, x, y, order)
+  expected = trained_by_keras(user_layers.make(name), x, y, order)
   model = taken_apart(name, monkeypatch)
   computations = tff_computations.Computations(model, optimizers.Local(RATE, BATCH))
   work = {'x': x, 'y': y, **client_work.beside_rows(order, seed=SEED if model.draws else None)}

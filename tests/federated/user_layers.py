@@ -138,6 +138,11 @@ def refusal(name: str) -> tuple[str, str]:
   return (taken.refused, taken.instead) if taken else ('', '')
 
 
+def shape(name: str) -> tuple[int, ...]:
+  """Returns the shape of an example of a model."""
+  return GRAPHS[name][0] if name in GRAPHS else LAYERS[name].shape
+
+
 def make(name: str) -> Any:
   """Returns a model by its name, with seeded weights, as --model=module:function makes it."""
   import tensorflow as tf
