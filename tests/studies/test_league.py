@@ -218,6 +218,7 @@ def test_an_oracle_is_left_out_of_settings_without_its_groups_and_refused_where_
 def test_an_oracle_of_a_user_without_options_is_kept_as_it_is(tmp_path, monkeypatch):
   (tmp_path / 'seers.py').write_text(
     'from tff_cluster.clustering.method import Method\nclass Seer(Method):\n  name, oracle = "seer", True\n'
+    '  def cluster(self, options, evidence): ...\n'
   )
   monkeypatch.syspath_prepend(tmp_path)
   config = dataclasses.replace(CONFIG, clusterings=(ClusteringConfig('seers:Seer'),))

@@ -134,7 +134,7 @@ def about(seeds: Sequence[int]) -> list[str]:
       f'{what}Intervals are over the clients of one seed and tell nothing of others: run several with phases.compare.'
     ]
   return [
-    f'{what}Intervals are over {plural(len(seeds), "seed")} and clients (the wider of a two-stage bootstrap and of Student’s interval '
+    f'{what}Intervals are over {plural(len(seeds), "seed")} and clients (the wider of a bootstrap of both and of Student’s interval '
     'over seeds).'
   ]
 
