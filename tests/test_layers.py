@@ -39,7 +39,7 @@ FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # What may speak of flags: a command that a reader of a report is to type, TFF's own worker, and git.
 FLAGS_IN_TEXTS = {
   'tff_cluster.base.environment': {'--abbrev', '--always', '--dirty', '--exclude'},
-  'tff_cluster.report.sections': {'--config_file', '--output_dir'},
+  'tff_cluster.report.sections': {'--allow_imports', '--config_file', '--output_dir'},
   'tff_cluster.engine.worker': {'--max_concurrent_computation_calls'},
   'tff_cluster.engine.worker_launcher': {'--port'},
 }

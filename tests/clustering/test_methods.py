@@ -128,9 +128,9 @@ def test_candidates_fit_the_number_of_clients_and_the_cap():
   assert given_up.assignment is None and 'more than max_clusters=1000' in given_up.found.notes[0]
 
 
-def test_planted_groups_of_the_same_clients_are_one_cluster_and_ties_go_to_the_first():
+def test_planted_groups_of_the_same_clients_are_one_cluster():
   ids = ('a', 'b', 'c')
   digits = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 1]], float)
   assert planted_groups.groups({'digit': digits}, None, ids).clusters == [['a'], ['b', 'c']]
-  halves = np.array([[0.5, 0.5, 0.3], [0.5, 0.5, 0.7]])
-  assert planted_groups.groups({'group': halves}, None, ids).clusters == [['a', 'b'], ['c']]
+  # All have as much of each group.
+  assert planted_groups.groups({'group': np.full((2, 3), 0.5)}, None, ids).clusters == [['a', 'b', 'c']]

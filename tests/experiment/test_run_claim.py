@@ -281,9 +281,17 @@ def test_what_a_killed_run_left_is_removed_when_it_goes_on_and_what_others_have_
   assert left_over.exists()
 
 
-@pytest.mark.parametrize('name', ['results.json', 'metrics/phase1.csv', 'models/kmeans/cluster_000.keras'])
+def test_models_that_lie_where_no_run_was_are_of_others_and_stay(tmp_path):
+  model = tmp_path / 'models/dynamic_distance/cluster_000.keras'
+  model.parent.mkdir(parents=True)
+  model.write_text('mine')
+  claimed(tmp_path, BASE)
+  assert model.read_text() == 'mine'
+
+
+@pytest.mark.parametrize('name', ['results.json', 'metrics/phase1.csv'])
 def test_a_folder_with_somebody_elses_files_where_a_run_writes_is_refused(name, tmp_path):
-  (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+  (tmp_path / name).parent.mkdir(exist_ok=True)
   (tmp_path / name).write_text('mine')
   with pytest.raises(InputError, match=rf'holds no run \(no config.json\), but {name.split("/")[0]}'):
     run_claim.claim_output_dir(tmp_path, BASE)

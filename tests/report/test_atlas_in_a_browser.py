@@ -286,7 +286,7 @@ def test_seed_budget_and_reference_change_the_numbers(opened, atlas):
   assert _texts(opened, '#matrix text.row-name.current title') == ['kmeans']
   # A seed without distances says so and has the rest.
   _select(opened, seed=2)
-  expected = 'This run (seed 2) has no distances between clients, so there is no map.'
+  expected = 'This run (seed 2) has no distances between all of its clients, so there is no map.'
   assert _texts(opened, '#map-words') == [expected]
   assert _count(opened, '#map g.client') == 0 and _count(opened, '#matrix g.client') == 14 * 6
   opened.click('#matrix g.client')

@@ -123,8 +123,11 @@ def _flat(config: ExperimentConfig) -> dict[str, Any]:
 
 
 def names_code(path: str | Path) -> bool:
-  """Tells whether a config.json names modules to run, so that the command that repeats it has to allow that; raises as `read_config` does."""
-  return bool(code_of(_value(path)))
+  """Tells whether a config.json names modules to run, so that a command that repeats it has to allow that; False where it cannot be read."""
+  try:
+    return bool(code_of(_value(path)))
+  except InputError:
+    return False
 
 
 def _check_imports(path: str | Path, value: Any) -> None:

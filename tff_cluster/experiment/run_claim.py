@@ -72,15 +72,14 @@ class Claim:
       The folder.
     """
     folder = self.folder
-    known = () if self.there is None else self.there.clusterings
     if self.there is None:
       for run in (folder, *folder.folds()):
         for path in (run.population, run.new_clients):
           path.unlink(missing_ok=True)
-    for clustering in self.config.clusterings:
-      if clustering not in known:
-        # Of a clustering of this name that was not made, or that a killed program was adding.
-        folder.forget(clustering.label)
+    else:
+      # Of a clustering of this name that was not made, or that a killed program was adding. Where there was no run, models are of others.
+      for label in (each.label for each in self.config.clusterings if each not in self.there.clusterings):
+        folder.forget(label)
     files.save_json(folder.config, self.config.to_json())
     if works or not folder.environment.exists():
       files.save_json(folder.environment, self._environment())

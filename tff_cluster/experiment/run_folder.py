@@ -144,7 +144,7 @@ class RunFolder:
 
   def foreign(self) -> pathlib.Path | None:
     """Returns something that lies, in a folder without a run, where a run would write, or a study that has figures there; None where nothing does."""
-    folders = ('phase2', 'phase3', 'new_clients', 'clusterings', 'metrics', 'models', 'tensorboard', 'folds')
+    folders = ('phase2', 'phase3', 'new_clients', 'clusterings', 'metrics', 'folds')
     written = (self.root / name for name in (*_FILES, *folders, *_OF_STUDIES))
     return next((path for path in written if os.path.lexists(path)), None)
 

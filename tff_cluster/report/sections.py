@@ -178,9 +178,7 @@ def repeat_section(run: FinishedRun) -> Section:
   environment = run.results.environment
   path = run.path / 'config.json'
   allowing = ' --allow_imports' if config_file.names_code(path) else ''
-  command = (
-    f'python -m phases.run_all --config_file={shlex.quote(str(path))}{allowing} --output_dir=NEW_FOLDER'
-  )
+  given = f'--config_file={shlex.quote(str(path))}{allowing} --output_dir=NEW_FOLDER'
   facts = [
     ('digest of the results', Cell(run.results.digest, look='digest', element='code')),
     ('started', environment.started),
@@ -189,7 +187,7 @@ def repeat_section(run: FinishedRun) -> Section:
     ('cores', environment.cores),
   ]
   data = {
-    'words': command,
+    'words': f'python -m phases.run_all {given}',
     'facts': Table(('', 'this run'), facts),
     'packages': Table(('package', 'version'), sorted(environment.packages.items())),
   }

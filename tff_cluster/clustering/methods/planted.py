@@ -28,8 +28,8 @@ def groups(
 ) -> ClusterAssignment:
   """Returns the planted groups; a client is in every group of which it has a share, so groups may overlap.
 
-  Where every client is in every group, that would be the same cluster again and again: each is in the group of which it has most, the
-  first of several. Groups of the same clients are one cluster.
+  Where every client is in every group, that would be the same cluster again and again: each is in the group of which it has most.
+  Groups of the same clients are one cluster.
 
   Args:
     truths: float[groups, clients] by name.
@@ -104,9 +104,7 @@ METHOD = Planted()
 
 def _member(truth: np.ndarray, by_most: bool) -> np.ndarray:
   """Returns bool[groups, clients], those of which a client has a share, or has most."""
-  if not by_most:
-    return truth > 0.0
-  return np.arange(len(truth))[:, None] == truth.argmax(axis=0)
+  return (truth == truth.max(axis=0) if by_most else truth > 0.0) & (truth > 0.0)
 
 
 def _chosen(truths: Mapping[str, np.ndarray], name: str | None) -> np.ndarray:
