@@ -125,6 +125,7 @@ OWN = [
   ('compare', '--clustering=kmeans,name=dial_01', 'name=dial_01: dial_00, dial_01, ... are the positions of --overlap_dial'),
   ('compare', '--clustering=kmeans,truth=group', 'truth does not apply to method=kmeans'),
   ('compare', '--scheduler=tcp://127.0.0.1:8786 --runs_in_parallel=2', '--runs_in_parallel does not apply with a cluster'),
+  ('reproduce', '--table=fl_hc/table2 --allow_imports', '--allow_imports does not apply here'),
   ('keep', '', '--name is missing: give the name of a folder'),
   ('keep', '--name=a/b', '--name=a/b: give the name of a folder'),
   ('keep', '--name=..', '--name=..: give the name of a folder'),
