@@ -11,6 +11,7 @@ import pytest
 
 from phases import keep as keep_program
 from tests.made_up import comparison_runs, fedex_rows, finished_run, in_json
+from tests.programs.children import run_here
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import program
@@ -466,3 +467,13 @@ def test_runs_on_data_of_ones_own_are_kept_with_a_command_that_asks_for_it(tmp_p
   comparison_page.write(comparison_runs.typed(runs), command, tmp_path / 'compared')
   code, found = kept_by_program(tmp_path / 'compared', 'mine')
   assert code == 0 and found.provenance.commands == [f'{command["command"]} --data_file=FILE']
+
+
+def test_a_toy_figure_is_kept_as_seed_0_gives_it(tmp_path):
+  for seed, code in ((3, 2), (0, 0)):
+    assert (
+      run_here('phases.reproduce', '--figure=cfl/figure1', f'--seeds={seed}', f'--output_dir={tmp_path}') == 0
+    )
+    keep_it = '--name=toy', f'--kept_dir={tmp_path / "kept"}'
+    assert run_here('phases.keep', f'--output_dir={tmp_path / "cfl/figure1"}', *keep_it) == code
+  assert results.read_all(tmp_path / 'kept')['toy'].provenance.seeds == [0]
