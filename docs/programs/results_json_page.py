@@ -28,7 +28,7 @@ def page() -> str:
   parts = [_INTRODUCTION, f'The schema is number {results.SCHEMA}.\n\n']
   for kind in _records():
     parts += [f'## {kind.__name__}\n\n{_summary(kind)}\n\n', *_table(kind), '\n']
-  return ''.join([*parts, f'## arrays.npz\n\n{_escaped(arrays)}\n'])
+  return ''.join([*parts, f'## arrays.npz\n\n{escaped(arrays)}\n'])
 
 
 def _records() -> list[type]:
@@ -52,11 +52,11 @@ def _inside(hint: Any) -> Iterator[type]:
 
 def _table(kind: type) -> Iterator[str]:
   yield '| key | type | meaning |\n| --- | --- | --- |\n'
-  hints, meanings = typing.get_type_hints(kind), _meanings(kind)
+  hints, told = typing.get_type_hints(kind), meanings(kind)
   for field in dataclasses.fields(kind):
     key = field.metadata.get('key') or field.name
     mark = ' ○' if field.metadata.get('omitted') else ''
-    yield f'| `{key}`{mark} | {_words(hints[field.name])} | {_escaped(meanings.get(field.name, ""))} |\n'
+    yield f'| `{key}`{mark} | {_words(hints[field.name])} | {escaped(told.get(field.name, ""))} |\n'
 
 
 def _words(hint: Any) -> str:
@@ -79,10 +79,10 @@ def _words(hint: Any) -> str:
 
 def _summary(kind: type) -> str:
   """Returns the first paragraph of a docstring."""
-  return _escaped(' '.join((inspect.getdoc(kind) or '').partition('\n\n')[0].split()))
+  return escaped(' '.join((inspect.getdoc(kind) or '').partition('\n\n')[0].split()))
 
 
-def _meanings(kind: type) -> dict[str, str]:
+def meanings(kind: type) -> dict[str, str]:
   """Returns what docstrings say of the fields, those of the classes that it derives from too."""
   found: dict[str, str] = {}
   for each in reversed(kind.__mro__):
@@ -92,7 +92,7 @@ def _meanings(kind: type) -> dict[str, str]:
   return found
 
 
-def _escaped(words: str) -> str:
+def escaped(words: str) -> str:
   for sign in ('|', '*', '_', '[', '<'):
     words = words.replace(sign, f'\\{sign}')
   return re.sub(r'`([^`]*)`', lambda code: code[0].replace('\\', ''), words)

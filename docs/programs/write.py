@@ -5,11 +5,18 @@
 Run it after a change of options, results, methods, or of the demo's numbers (`make docs`); tests hold the pages to the code.
 """
 
-from docs.programs import answer_picture, flags_page, gallery, phases_picture, results_json_page
+from docs.programs import (
+  answer_picture,
+  comparison_csv_page,
+  flags_page,
+  gallery,
+  phases_picture,
+  results_json_page,
+)
 
 
 def main() -> None:
-  for each in (answer_picture, flags_page, gallery, phases_picture, results_json_page):
+  for each in (answer_picture, comparison_csv_page, flags_page, gallery, phases_picture, results_json_page):
     for path in each.write():
       print(path)
 

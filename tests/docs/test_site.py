@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 import tff_cluster
-from docs.programs import answer_picture, flags_page, gallery, phases_picture, results_json_page
+from docs.programs import (
+  answer_picture,
+  comparison_csv_page,
+  flags_page,
+  gallery,
+  phases_picture,
+  results_json_page,
+)
 from tests.test_readme import DOCS, KEPT, PAGES, README, ROOT, SITE
 from tff_cluster.clustering import methods
 
@@ -61,7 +68,9 @@ def test_every_picture_and_scorecard_is_on_a_page():
   assert len(RESULTS) > 10 and sorted((kept | drawn) - shown) == []
 
 
-@pytest.mark.parametrize('program', [flags_page, results_json_page], ids=lambda program: program.PAGE.stem)
+@pytest.mark.parametrize(
+  'program', [comparison_csv_page, flags_page, results_json_page], ids=lambda program: program.PAGE.stem
+)
 def test_the_reference_is_what_the_program_would_write(program):
   assert program.PAGE.read_text() == program.page()
 

@@ -6,7 +6,7 @@ Accuracies and shares are from 0 to 1; a value that does not exist (None) is an 
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from tff_cluster.base.cost import Cost
 from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.experiment.config import FEDAVG, PERSONALIZED
 from tff_cluster.scorecard import paired_statistics
-from tff_cluster.scorecard.contenders import ROUNDS, Contender, Measured
+from tff_cluster.scorecard.contenders import BUDGETS, KINDS, ROUNDS, Contender, Measured
 from tff_cluster.scorecard.intervals import SAME
 
 
@@ -76,11 +76,11 @@ _BEFORE_RULES = (
   Column(
     'contender', 'label of the clustering, or of what it is compared with', lambda line: line.contender.name
   ),
-  Column('kind', 'see contenders.KINDS', lambda line: line.contender.kind),
+  Column('kind', f'one of {", ".join(KINDS)}', lambda line: line.contender.kind),
   Column('seed', 'of training', lambda line: line.run.seed),
   Column(
     'budget',
-    'equal_rounds, or what equal cost is counted in, see contenders.BUDGETS',
+    f'one of {", ".join(BUDGETS)}; runs have the first and one of the others',
     lambda line: line.budget,
   ),
   Column('clients', 'number of clients', lambda line: len(line.accuracy)),
@@ -116,16 +116,15 @@ _AFTER_RULES = (
   Column(
     'client_models', 'different models that clients have of their own', lambda line: line.run.client_models
   ),
-  *(
-    _cost(field.name, 'of Phase 2 and of finding the clusters, see base/cost.py')
-    for field in dataclasses.fields(Cost)
-  ),
+  *(_cost(field.name, 'It is of Phase 2 and of finding the clusters.') for field in dataclasses.fields(Cost)),
   _cost('passes', 'of rows forward, one that is trained on counts as three'),
-  Column('ari', 'against the first of the planted groups', lambda line: line.found('ari')),
-  Column('omega', 'likewise', lambda line: line.found('omega')),
+  Column(
+    'ari', 'adjusted Rand index against the first of the planted groups', lambda line: line.found('ari')
+  ),
+  Column('omega', 'Omega index against them', lambda line: line.found('omega')),
   Column(
     'share_error',
-    'likewise: how far shares in clusters are from planted ones',
+    'how far shares in clusters are from their planted ones',
     lambda line: line.found('share_error'),
   ),
   Column(
@@ -154,8 +153,14 @@ def _by_rule(accuracies: str, rule: str) -> Callable[[Line], float | None]:
 def columns(contenders: Sequence[Contender]) -> list[Column]:
   """Returns the columns; those of the rules of Phase 3 are of the rules that any contender has."""
   runs = [run for contender in contenders for run in contender.runs]
-  everybodys = dict.fromkeys(rule for run in runs for rule in run.global_accuracy)
-  of_clients = dict.fromkeys(rule for run in runs for rule in run.rule_accuracy)
+  return with_rules(
+    dict.fromkeys(rule for run in runs for rule in run.global_accuracy),
+    dict.fromkeys(rule for run in runs for rule in run.rule_accuracy),
+  )
+
+
+def with_rules(everybodys: Iterable[str], of_clients: Iterable[str]) -> list[Column]:
+  """Returns the columns where these rules have an accuracy on the global test set, and these one of the clients."""
   return [
     *_BEFORE_RULES,
     *(
