@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -137,12 +136,3 @@ class ClusterAssignment:
     if self.is_overlapping:
       raise ValueError('an overlapping assignment has no labels: a client is in several clusters')
     return np.argmax(self.membership, axis=0)
-
-  def to_json(self) -> dict[str, Any]:
-    return {'clusters': self.clusters, 'client_ids': list(self.client_ids)}
-
-  @classmethod
-  def from_json(cls, value: dict[str, Any]) -> 'ClusterAssignment':
-    if not isinstance(value, dict) or not {'clusters', 'client_ids'} <= set(value):
-      raise InputError('a cluster assignment in JSON needs the keys clusters and client_ids')
-    return cls.from_clusters(value['clusters'], value['client_ids'])
