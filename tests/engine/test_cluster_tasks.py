@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -168,3 +169,19 @@ def started(local):
     yield worker
   finally:
     local.sync(worker.close, nanny=False)
+
+
+def test_a_worker_whose_engine_is_over_takes_another_one_for_later_runs(monkeypatch):
+  from tff_cluster.engine import dask_worker
+
+  made = []
+  monkeypatch.setattr(
+    dask_worker,
+    '_Engine',
+    lambda _: made.append(SimpleNamespace(context=SimpleNamespace(is_over=False))) or made[-1],
+  )
+  monkeypatch.setattr(dask_worker, '_engine', None)
+  first = dask_worker._started(1)
+  assert dask_worker._started(1) is first
+  first.context.is_over = True  # It died of a fault of its own.
+  assert dask_worker._started(1) is made[1] is not first

@@ -257,7 +257,7 @@ def _geometry_figures(
         f'Euclidean distances between the clients’ {kind}, members of a cluster side by side'
         + (_parted(len(matrix)) if found is not None else ' (with overlap: clients with similar memberships)')
         + '. Dark blocks on the diagonal are clients that lie close together; a clustering fits where its blocks are '
-        'the dark ones.' + (f' The strip at the top is the planted group (“{strip}”).' if base.has_strip(groups) else '')
+        'the dark ones.' + (f' The strip at the top is the planted group (“{strip}”).' if base.has_strip(_those(groups, shown)) else '')
         + _pixels(len(ids), 'clients', 'the mean over their pairs') + left_out,
         heatmaps.distance_matrix(
             distances, order if shown.all() else ordering.client_order(matrix[:, shown]), ids, f'{heading}: distances between {kind}',

@@ -216,7 +216,7 @@ def _dropped(results: Results) -> list[str]:
   """Returns which stages left out updates that were not finite, and how many."""
   counts = {
     'Phase 1': results.phase1.dropped_updates,
-    'the unclustered model after it': results.baseline.dropped_updates - results.phase1.dropped_updates,
+    'the unclustered model in Phase 2': results.baseline.dropped_updates - results.phase1.dropped_updates,
     **{each.title: each.dropped_updates for each in results.personalized},
     **{f'Phase 2 of {c.label}': c.dropped_updates for c in results.clusterings},
   }

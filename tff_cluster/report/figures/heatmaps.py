@@ -50,10 +50,10 @@ def distance_matrix(
   _name_axis(axes, 'x', [client_ids[k] for k in order])
   axes.set_title(title, pad=22 if base.has_strip(groups) else 8)
   if groups is not None and base.has_strip(groups):
-    kinds = sorted(set(groups.tolist()))
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
+    kinds = sorted(set(groups.tolist()))
     palette = base.colours(len(kinds))
     strip = axes.inset_axes((0.0, 1.012, 1.0, 0.03))
     codes = np.searchsorted(kinds, groups[order])[None, :]
