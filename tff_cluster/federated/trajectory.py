@@ -280,10 +280,8 @@ class _Work:
       return kept[self._last_round]
     done = start
     while missing:
-      told, (done, record) = (
-        done,
-        saved_rounds.newest(self._folder, min(missing)) or (start, _empty(self._trajectory)),
-      )
+      told = done
+      done, record = saved_rounds.newest(self._folder, min(missing)) or (start, _empty(self._trajectory))
       self._tell(record, told, done)
       record, done = self._train(record, done, self._until_the_next(missing))
       # It may have been told to stop.
