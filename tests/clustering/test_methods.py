@@ -73,6 +73,16 @@ def test_scikit_learn_accepts_the_estimator(estimator):
   check_estimator(estimator)
 
 
+def test_a_seed_is_given_as_scikit_learn_has_it():
+  vectors, truth = planted()
+  for random_state in (None, np.int64(3), np.random.RandomState(3)):
+    labels = estimators.KMeans(num_clusters=3, random_state=random_state).fit(vectors.vectors).labels_
+    assert metrics.adjusted_rand_score(truth, labels) == 1
+  generator = np.random.RandomState(3)
+  drawn = [estimators._seed(generator) for _ in range(2)]
+  assert drawn[0] != drawn[1] and estimators._seed(np.random.RandomState(3)) == drawn[0]
+
+
 def test_what_is_an_estimator_clusters_vectors_alone():
   signatures, _ = planted()
   found = {name: getattr(estimators, type(method).__name__, None) for name, method in methods.METHODS.items()}

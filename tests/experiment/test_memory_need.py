@@ -47,6 +47,9 @@ def test_what_is_known_comes_from_the_configuration():
   # The weights and the updates of 40 clients, 64 numbers each.
   assert size.on_disk(1_000_000) == 2 * 40 * 64 * 4
   assert memory_need.of_config(ExperimentConfig(), 100, 784, 10, 1).on_disk(1000) == 20 * 1000 * 4
+  # Of a method that trains, too: the map of the clients is made from them.
+  alone = ExperimentConfig(clusterings=(ClusteringConfig('ifca', num_clusters=2),))
+  assert memory_need.of_config(alone, 100, 784, 10, 1).on_disk(1000) == 20 * 1000 * 4
 
 
 def test_ditto_needs_the_models_that_its_clients_are_pulled_to_up_to_a_limit():

@@ -1,17 +1,20 @@
 """The clustering methods as scikit-learn estimators, made from the methods themselves: KMeans, Spectral, ...
 
 An estimator is called like its method's class. Its parameters are the method's options and, where the method draws,
-random_state, which stands for an experiment's seed. Rows of X are clients. After `fit` there are membership_ float64[clusters,
-clients], labels_ int64[clients] where clusters are disjoint, threshold_ and linkage_ where the method has them, and what
-else it measured (K-means: inertia_; Bipartition: cross_similarity_, similarity_gap_).
+random_state, which stands for an experiment's seed: a number or, as everywhere in scikit-learn, None or a generator. Rows of X are
+clients. After `fit` there are membership_ float64[clusters, clients], labels_ int64[clients] where clusters are disjoint,
+threshold_ and linkage_ where the method has them, and what else it measured (K-means: inertia_; Bipartition: cross_similarity_,
+similarity_gap_).
 """
 
 import functools
 import inspect
+import numbers
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from tff_cluster.base import fields as fields_lib
@@ -58,7 +61,7 @@ def estimator(method: Method[Any]) -> type:
     """Clusters the rows of X, float[clients, features]; y is ignored."""
     X = validate_data(self, X, dtype=(np.float64, np.float32))
     given = {name: _as_option(declared[name], getattr(self, name)) for name in declared}
-    evidence = Evidence(Signatures.numbered(X), getattr(self, 'random_state', 0))
+    evidence = Evidence(Signatures.numbered(X), _seed(getattr(self, 'random_state', 0)))
     try:
       outcome = method.cluster(method.read(given), evidence)
     except InputError as error:
@@ -82,6 +85,13 @@ def estimator(method: Method[Any]) -> type:
   words = f'`{method.name}` as a scikit-learn estimator; rows of X are clients.'
   content = {'__init__': __init__, 'fit': fit, '__doc__': words, '__module__': __name__}
   return type(kind.__name__, bases, content)
+
+
+def _seed(random_state: Any) -> int:
+  """Returns the seed that a random_state stands for; see sklearn.utils.check_random_state."""
+  if isinstance(random_state, numbers.Integral):
+    return int(random_state)
+  return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def _as_option(field: Any, value: Any) -> Any:

@@ -123,9 +123,7 @@ def of_config(config: ExperimentConfig, rows: int, row_bytes: int, num_classes: 
   if config.data.rows_per_client is not None and not datasets.find(config.data.dataset).picks_owners:
     # Test rows come with them in proportion; the global test set is a fifth or less.
     rows = min(rows, 2 * config.data.num_clients * config.data.rows_per_client + rows // 5)
-  kinds = {clustering.signature for clustering in clusterings if not clustering.rule.trains}
-  if kinds and config.training.cluster_start == 'members_mean':
-    kinds.add('weights')
+  kinds = config.training.signatures(clustering.signature for clustering in clusterings)
   # They, too, combine what all models give for the global test set.
   predicts = any(isinstance(rule, PredictionRule) for rule in rules.added(config.evaluation.aggregation))
   return Size(

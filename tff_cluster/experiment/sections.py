@@ -7,6 +7,7 @@ together and checks what no section can know alone; import them from there.
 """
 
 import dataclasses
+from collections.abc import Iterable
 
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.cost import UNITS
@@ -131,6 +132,11 @@ class TrainingConfig:
   def last_round(self) -> int:
     """Number of the last round of Phase 2."""
     return self.phase1_rounds + self.phase2_rounds
+
+  def signatures(self, kinds: Iterable[str]) -> set[str]:
+    """Returns the kinds of signatures that clusterings of these kinds, and the start of their clusters, need of Phase 1."""
+    needed = set(kinds)
+    return needed | {'weights'} if needed and self.cluster_start == 'members_mean' else needed
 
   @property
   def is_one_step(self) -> bool:

@@ -11,7 +11,7 @@ client is left out of clusterings and of the means that clusters start from (clu
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -195,12 +195,6 @@ def _cost(
     return whole
   sketches = len(train) + len(have_trained)
   return dataclasses.replace(whole, models_up=sketches, bytes_up=sketches * dimension * _NUMBER_BYTES)
-
-
-def kinds(training: config_lib.TrainingConfig, signatures: Iterable[str]) -> set[str]:
-  """Returns the kinds of signatures that clusterings of these kinds, and the start of their clusters, need."""
-  needed = set(signatures)
-  return needed | {'weights'} if needed and training.cluster_start == 'members_mean' else needed
 
 
 def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signatures_lib.Signatures':

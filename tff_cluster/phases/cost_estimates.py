@@ -153,7 +153,7 @@ class _Counting:
     )
     self._trajectory(experiment.trajectory(everyone, initial, 0), last)
     if not folder.phase1.exists():
-      kinds = client_signatures.kinds(training, (c.signature for c in config.clusterings))
+      kinds = training.signatures(c.signature for c in config.clusterings)
       self._asked += sum(client_signatures.cost(experiment, kind).client_rounds for kind in kinds)
     for name in config.evaluation.personalized:
       self._own_models(name, last)

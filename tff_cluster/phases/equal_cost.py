@@ -46,7 +46,7 @@ def _of_sending(experiment: live_experiment_lib.Experiment, saved: phase_files.C
   """
   training = experiment.config.training
   if saved.sent_bytes is None:
-    kinds = client_signatures.kinds(training, (saved.signature,))
+    kinds = training.signatures([saved.signature])
   else:
     kinds = (
       {'weights'} if training.cluster_start == 'members_mean' and training.sketch_dimension is None else set()

@@ -30,7 +30,7 @@ def run_phase1(experiment: live_experiment_lib.Experiment) -> None:
       _left(experiment),
     )
     experiment.count(outcome)
-    kinds = sorted(client_signatures.kinds(training, (c.signature for c in experiment.config.clusterings)))
+    kinds = sorted(training.signatures(c.signature for c in experiment.config.clusterings))
     signatures = {kind: client_signatures.save(experiment, kind, outcome.weights) for kind in kinds}
     client_signatures.check(experiment, signatures)
     sketch = client_signatures.sketch_report(experiment, signatures[kinds[0]]) if signatures else None
