@@ -31,18 +31,19 @@ def page() -> str:
   return ''.join([*parts, f'## arrays.npz\n\n{escaped(arrays)}\n'])
 
 
-def _records() -> list[type]:
-  found, waiting = list[type](), [results.Results]
+def _records() -> list[type[records.Record]]:
+  found: list[type[records.Record]] = []
+  waiting: list[type[records.Record]] = [results.Results]
   while waiting:
     kind = waiting.pop(0)
     if kind not in found:
       found.append(kind)
       hints = typing.get_type_hints(kind)
-      waiting += [each for field in dataclasses.fields(kind) for each in _inside(hints[field.name])]
+      waiting += [each for hint in hints.values() for each in _inside(hint)]
   return found
 
 
-def _inside(hint: Any) -> Iterator[type]:
+def _inside(hint: Any) -> Iterator[type[records.Record]]:
   """Yields the records in a type."""
   if isinstance(hint, type) and issubclass(hint, records.Record):
     yield hint

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from docs.programs import result_pages
+from docs.programs.result_pages import __main__ as result_pages
 from tff_cluster.base.environment import ENGINE
 
 FOLDER = pathlib.Path(__file__).parents[2] / 'docs/results'

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import jinja2
 
+from docs.programs.result_pages import comparison_tables, scorecard_table
+from docs.programs.result_pages import coverage_picture as picture_lib
+from docs.programs.result_pages import intervals_picture as intervals_lib
+from docs.programs.result_pages import markdown_tables as markdown
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.base.words import capital, plural, series, signed
 from tff_cluster.scorecard import paired_verdicts
 from tff_cluster.scorecard.contenders import BUDGETS
-from tff_cluster.studies.kept import comparison_tables, scorecard_table
 from tff_cluster.studies.kept import coverage as coverage_lib
-from tff_cluster.studies.kept import coverage_picture as picture_lib
-from tff_cluster.studies.kept import intervals_picture as intervals_lib
-from tff_cluster.studies.kept import markdown_tables as markdown
 from tff_cluster.studies.kept.results import FILE, RUNS, TABLE, Kept
 
 ENDING = '.md.jinja'

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from docs.programs.result_pages import intervals_picture
+from docs.programs.result_pages import markdown_tables as markdown
 from tff_cluster.scorecard.contenders import BUDGETS
-from tff_cluster.studies.kept import intervals_picture
-from tff_cluster.studies.kept import markdown_tables as markdown
 from tff_cluster.studies.kept.results import Kept
 
 

@@ -5,11 +5,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from docs.programs.result_pages import markdown_tables, pages, prose
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
-from tff_cluster.studies.kept import coverage, markdown_tables, pages, prose, results
+from tff_cluster.studies.kept import coverage, results
 
 TABLE = catalogue.PUBLISHED['fl_hc/table2']
 PROVENANCE = results.Provenance(

@@ -4,7 +4,7 @@
   python -m docs.programs.result_pages --check
 
 `make docs` and `make docs-check` are these. The check fails, with a line each, on a page that is not what its files give, on a
-page or picture that no template makes, on a result that is typed into prose (tff_cluster/studies/kept/prose.py has the rule) and
+page or picture that no template makes, on a result that is typed into prose (docs/programs/result_pages/prose.py has the rule) and
 on an opening of more than three sentences or without its one picture. It names kept results that are stale, which pages show as
 such.
 """
@@ -15,11 +15,12 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 
+from docs.programs.result_pages import pages, prose
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
-from tff_cluster.studies.kept import pages, prose, results
+from tff_cluster.studies.kept import results
 
-FOLDER = pathlib.Path(__file__).parents[1] / 'results'
+FOLDER = pathlib.Path(__file__).parents[2] / 'results'
 MOST_SENTENCES = 3
 # What ends no sentence.
 _DOTS = re.compile(r'\bet al\.|\bvs\.|\be\.g\.|\d\.\d|!\[[^]]*\]\([^)]*\)')

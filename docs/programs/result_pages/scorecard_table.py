@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 
+from docs.programs.result_pages import markdown_tables as markdown
 from tff_cluster.scorecard.cells import NOT_MEASURED, NOT_RUN
 from tff_cluster.studies.kept import coverage
-from tff_cluster.studies.kept import markdown_tables as markdown
 from tff_cluster.studies.kept.results import Kept
 
 # What the verdict begins with of which there is no number of ours.
