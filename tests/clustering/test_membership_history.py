@@ -43,6 +43,7 @@ def test_rounds_are_summed_up_as_loops_do_it(shares, first):
     for before, after in itertools.pairwise(ways)
   ]
   assert found.changed == [0, *moved]
+  assert found.rounds_of_changes == tuple(first + 2 + place for place, count in enumerate(moved) if count)
   ages = [first + length - each for each in since.tolist()]
   assert (found.oldest, found.mean_age) == (max(ages), pytest.approx(np.mean(ages)))
   assert (found.first_round, found.rounds, found.last_round) == (first, length, first + length)

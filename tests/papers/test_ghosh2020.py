@@ -1,5 +1,7 @@
 """IFCA: numbers typed a second time, the settings of the public code, and runs that recover the rotations."""
 
+import dataclasses
+
 from tests.made_up.claims_of.ghosh2020 import as_printed
 from tff_cluster.experiment import preset
 from tff_cluster.papers import ghosh2020
@@ -67,6 +69,26 @@ def test_the_small_scale_has_a_fortieth_of_the_clients_with_as_many_rows(tmp_pat
     for j in jobs
   ]  # fmt: skip
   assert found == [(120, 50, 60), (120, 50, 10), (60, 100, 60), (60, 100, 10), (30, 200, 60), (30, 200, 10)]
+
+
+def test_the_first_rounds_are_those_of_the_large_table(tmp_path):
+  rotations = ghosh2020.PUBLISHED['ifca/rotations']
+  (whole,), (short,) = (runs.plan(rotations, scale, (4,), tmp_path) for scale in (PAPER, rotations.small))
+  (same,) = runs.plan(TABLE, PAPER, (4,), tmp_path, only='m 1200, n 200')
+  assert whole.config == same.config
+  assert short.config.data == whole.config.data and short.config.clusterings == whole.config.clusterings
+  assert dataclasses.replace(whole.config.training, phase2_rounds=5) == short.config.training
+
+
+def test_clients_that_choose_anew_after_the_third_round_are_told():
+  claim = ghosh2020.PUBLISHED['ifca/rotations'].claims[1]
+  for last, verdict, told in (((3, 3, 3), 'holds', 3), ((3, 5, 3), 'undecided', 2), ((4, 5, 3), 'fails', 1)):
+    rows = as_printed((0, 1, 2), **{'m1200,n200': {'rounds_of_changes': tuple((2, number) for number in last)}})
+    finding = claim.check(rows)
+    assert (finding.verdict, finding.ours) == (verdict, f'in {told} of 3 runs')
+  assert finding.note == 'm 1200, n 200, seed 0: still in round 4; m 1200, n 200, seed 1: still in round 5'
+  never = as_printed((0, 1, 2), **{'m1200,n200': {'rounds_of_changes': ((), (), ())}})
+  assert claim.check(never).verdict == 'holds'
 
 
 def test_runs_that_recover_the_rotations_are_counted_and_those_that_collapse_named():

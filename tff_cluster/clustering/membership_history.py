@@ -66,6 +66,11 @@ class Alternated(records.Record):
   def last_round(self) -> int:
     return self.first_round + self.rounds
 
+  @property
+  def rounds_of_changes(self) -> tuple[int, ...]:
+    """The rounds in which clients came to other models, ascending."""
+    return tuple(self.first_round + place for place, changed in enumerate(self.changed, start=1) if changed)
+
 
 def chooses_number(told: int | None, start: str) -> bool:
   """Tells whether a method takes as many of its models as it likes, so that one without clients is no collapse.

@@ -272,6 +272,11 @@ class Ours:
     return tuple(None if c.collapse is None else c.collapse.empty_models for c in self.clusterings)
 
   @cached_property
+  def rounds_of_changes(self) -> tuple[tuple[int, ...], ...]:
+    """The rounds in which a client came to other models, ascending; none for methods that do not alternate."""
+    return tuple(() if c.alternation is None else c.alternation.rounds_of_changes for c in self.clusterings)
+
+  @cached_property
   def shared(self) -> Mapping[str, tuple[Sequence[Sequence[int]], ...]]:
     """Clients that a planted group and a cluster have in common, int[groups][clusters] by name of the planted groups."""
     return {
