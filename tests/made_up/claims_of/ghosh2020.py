@@ -36,7 +36,10 @@ def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
   """Yields how the words of a claim start, and rows on which it fails."""
   yield 'IFCA is more accurate than one', as_printed(**{'m2400,n100': {'baseline_over_rows': (95.6,)}})
   yield 'IFCA is more accurate than clients', as_printed(**{'m1200,n200,alone': {'alone_over_rows': (96.0,)}})
-  yield 'The clusters are', _of(name, as_printed(**{'m1200,n200': {'recovery': {'group': (0.7,)}, 'empty_models': (1,)}}))
+  yield (
+    'The clusters are',
+    _of(name, as_printed(**{'m1200,n200': {'recovery': {'group': (0.7,)}, 'empty_models': (1,)}})),
+  )
   yield 'After round', _of(name, as_printed(**{'m1200,n200': {'rounds_of_changes': ((2, 4),)}}))
 
 
