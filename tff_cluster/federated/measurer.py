@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tff_cluster.base import environment
+from tff_cluster.base import digests, environment
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Weights
 from tff_cluster.data import class_counts
@@ -118,7 +118,10 @@ class Measurer:
 
   def predict(self, weights: Weights, x: np.ndarray) -> np.ndarray:
     """Returns one model's probabilities for rows x [rows, ...], float32[rows, classes]."""
-    jobs = [jobs_lib.Job({'x': piece}) for piece in np.split(x, range(_ROWS_AT_ONCE, len(x), _ROWS_AT_ONCE))]
+    pieces = np.split(x, range(_ROWS_AT_ONCE, len(x), _ROWS_AT_ONCE))
+    # Models are asked for the same rows, one after the other: a worker of a cluster keeps them.
+    names = (functools.cache(functools.partial(digests.of_arrays, [piece])) for piece in pieces)
+    jobs = [jobs_lib.Job({'x': piece}, key=name) for piece, name in zip(pieces, names, strict=True)]
     found = self.workers.each(self.computations.predict, [list(weights)], jobs)
     return np.concatenate([np.asarray(piece) for piece in found])
 
