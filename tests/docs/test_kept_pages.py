@@ -235,7 +235,7 @@ def test_a_verdict_weighs_by_the_seeds_of_its_own_line(tmp_path):
   [
     (['reproduced (within 1 point)', 'differs', 'reproduced', 'undecided'], '1 reproduced, 1 differ and 1 undecided'),
     (['within the margin (small)', 'not decidable here (small)', 'within the margin (small)', ''],
-     '1 not decidable and 1 within the tolerance'),
+     '1 not decidable and 1 within the margin'),
     (['reproduced'] * 4, '3 reproduced'),
   ],
 )  # fmt: skip

@@ -24,7 +24,7 @@ _OF_OURS = re.compile(r'\((ours\b(?! adds)|our reading)')
 _VERDICTS = {
   'reproduced': 'reproduced', 'differs': 'differ', 'undecided': 'undecided', 'one seed': 'one seed',
   'two seeds': 'two seeds', 'holds': 'hold',
-  'fails': 'fail', 'not decidable': 'not decidable', 'within': 'within the tolerance',
+  'fails': 'fail', 'not decidable': 'not decidable', 'within': 'within the margin',
   'not comparable': 'not comparable', 'not verified': 'not verified',
 }  # fmt: skip
 
