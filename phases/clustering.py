@@ -55,8 +55,7 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
     )
   if reason := rule.needs_run(clustering.options):
     raise InputError(reason)
-  if RunFolder(folder).config.exists():
-    raise InputError(f'--output_dir={folder} holds a run; choose another folder for --signatures_file')
+  run_claim.check_no_run(folder, 'signatures_file')
   # Imported late: scikit-learn takes longer to load than wrong flags may take to be told.
   from tff_cluster.clustering import signatures as signatures_lib
 

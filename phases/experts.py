@@ -17,7 +17,6 @@ import numpy as np
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.experiment import run_claim
-from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files, output_files
 
 if TYPE_CHECKING:
@@ -33,8 +32,7 @@ def main() -> None:
   folder = parse.output_dir_from_flags()
   if options.outputs_file is None:
     raise InputError('--outputs_file=FILE is required: an .npz with outputs [experts, samples, classes]')
-  if RunFolder(folder).config.exists():
-    raise InputError(f'--output_dir={folder} holds a run; choose another folder for --outputs_file')
+  run_claim.check_no_run(folder, 'outputs_file')
   from tff_cluster.aggregation import expert_comparison, expert_outputs
 
   given = expert_outputs.read_expert_outputs(options.outputs_file)

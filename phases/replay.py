@@ -56,8 +56,7 @@ def of_file(folder: Path, signatures_file: str, options: flags.ReplayOptions) ->
   """Returns the signatures of a file, and makes the folder this process's."""
   if 'signature' in flags.given(flags.ReplayOptions):
     raise InputError('--signature does not apply to --signatures_file; it applies to the signatures of a run')
-  if RunFolder(folder).config.exists():
-    raise InputError(f'--output_dir={folder} holds a run; choose another folder for --signatures_file')
+  run_claim.check_no_run(folder, 'signatures_file')
   signatures = study.file_signatures(signatures_file, options.memory_mb)
   run_claim.lock_output_dir(folder)
   return signatures

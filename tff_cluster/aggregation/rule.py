@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tff_cluster.base import words
 from tff_cluster.base.errors import InputError, argument
 
 # What a rule can be to results and pages, so that these follow from the rules:
@@ -121,8 +122,7 @@ class Rule:
     except Exception as error:
       if self.path is None:
         raise
-      reason = ' '.join(str(error).split()) or 'no message'
-      raise InputError(f'{self.called} failed: {type(error).__name__}: {reason}') from error
+      raise InputError(f'{self.called} failed: {type(error).__name__}: {words.message_of(error)}') from error
 
   def _array(self, found: Any, expected: str) -> np.ndarray:
     """Returns what the function returned as an array of numbers."""
@@ -266,9 +266,7 @@ class TrainingRule(Rule):
     except InputError:
       raise
     except Exception as error:
-      raise InputError(
-        f'it fails: {type(error).__name__}: {" ".join(str(error).split()) or "no message"}'
-      ) from error
+      raise InputError(f'it fails: {type(error).__name__}: {words.message_of(error)}') from error
 
   def stop(self, train: Callable[[int, float], np.ndarray]) -> int:
     """Returns after how many rounds clients stop; see rules/fine_tuned.py."""

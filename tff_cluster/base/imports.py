@@ -6,7 +6,7 @@ import inspect
 import sys
 from typing import Any
 
-from tff_cluster.base import digests
+from tff_cluster.base import digests, words
 from tff_cluster.base.errors import InputError, argument
 
 _WORDS = {'true': True, 'false': False, 'none': None}
@@ -38,9 +38,8 @@ def load(name: str, path: str) -> Any:
     # The module is the user's: importing it can fail in any way. A signal's end is a SystemExit of a kind of its own.
     if isinstance(error, SystemExit) and type(error) is not SystemExit:
       raise
-    reason = ' '.join(str(error).split()) or 'no message'
     raise InputError(
-      f'{argument(name, path)} cannot be imported: {type(error).__name__}: {reason}'
+      f'{argument(name, path)} cannot be imported: {type(error).__name__}: {words.message_of(error)}'
     ) from error
 
 

@@ -15,6 +15,11 @@ _LONGEST_LINE = 300
 _PLAIN_ID = re.compile(r'[\w.:@/+-]+')
 
 
+def message_of(error: BaseException) -> str:
+  """Returns what an error says, in one line."""
+  return ' '.join(str(error).split()) or 'no message'
+
+
 def first_line(text: object, otherwise: str) -> str:
   """Returns the first line of a text or an error that says something, at most 300 characters; else what is given for that."""
   return next(_lines(text), otherwise)

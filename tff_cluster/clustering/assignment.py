@@ -122,9 +122,14 @@ class ClusterAssignment:
     return np.flatnonzero(self.membership[cluster])
 
   @property
+  def members_of_all(self) -> list[np.ndarray]:
+    """The members of each cluster; see `members`."""
+    return [self.members(row) for row in range(self.num_clusters)]
+
+  @property
   def clusters(self) -> list[list[str]]:
     """The member lists, as client ids."""
-    return [[self.client_ids[k] for k in self.members(row)] for row in range(self.num_clusters)]
+    return [[self.client_ids[k] for k in members] for members in self.members_of_all]
 
   @property
   def labels(self) -> np.ndarray:

@@ -25,7 +25,7 @@ from tff_cluster.base import fields as fields_lib
 from tff_cluster.base import imports
 from tff_cluster.base.errors import InputError, argument, shown
 from tff_cluster.base.fields import option
-from tff_cluster.base.words import first_line
+from tff_cluster.base.words import first_line, message_of
 from tff_cluster.clustering import number_of_clusters
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Newcomers
@@ -280,7 +280,6 @@ class Estimator(Method[Options]):
     except InputError:
       raise
     except Exception as error:
-      reason = ' '.join(str(error).split()) or 'no message'
       raise InputError(
-        f'{argument("clustering", self.name)}: its {what} failed: {type(error).__name__}: {reason}'
+        f'{argument("clustering", self.name)}: its {what} failed: {type(error).__name__}: {message_of(error)}'
       ) from error

@@ -180,6 +180,13 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   return Claim(folder, joined, there, store_dir)
 
 
+def check_no_run(path: str | Path, beside: str = '') -> None:
+  """Raises InputError where a folder is that of a run; `beside` is the argument that asks for another one, for instance 'outputs_file'."""
+  if RunFolder(Path(path)).config.exists():
+    other = f' for {argument(beside)}' if beside else ''
+    raise InputError(f'{argument("output_dir", path)} holds a run; choose another folder{other}')
+
+
 def resume_output_dir(path: str | Path) -> Path:
   """Makes the folder of an earlier run this process's, as it is but for what killed processes left.
 

@@ -49,12 +49,7 @@ def of(config: config_lib.ExperimentConfig, label: str) -> list[Rule]:
 
 def is_done(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
   """Tells whether every rule was measured on every clustering, as the rule is now."""
-  return all(is_measured(folder, config, clustering.label) for clustering in config.clusterings)
-
-
-def is_measured(folder: RunFolder, config: config_lib.ExperimentConfig, label: str) -> bool:
-  """Tells whether every rule was measured on a clustering, as the rule is now."""
-  return not missing(folder, config, label)
+  return not any(missing(folder, config, clustering.label) for clustering in config.clusterings)
 
 
 def missing(folder: RunFolder, config: config_lib.ExperimentConfig, label: str) -> list[Rule]:

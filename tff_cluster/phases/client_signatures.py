@@ -289,7 +289,7 @@ def start_cost(
   training = experiment.config.training
   if training.sketch_dimension is None or training.cluster_start == 'global_model':
     return Cost()
-  members = (assignment.members(row) for row in range(assignment.num_clusters))
+  members = assignment.members_of_all
   return sum(map(experiment.trainer.cost, members), Cost())
 
 

@@ -100,7 +100,7 @@ class Work:
     self.assignment = saved.assignment
     self.spent = equal_cost.of_finding(experiment, saved)
     self.affordable = equal_cost.Budget(experiment).of_clusters(self.assignment, self.spent)
-    self._members = [self.assignment.members(row) for row in range(self.assignment.num_clusters)]
+    self._members = self.assignment.members_of_all
     starts = client_signatures.start_weights(experiment, self.assignment)
     self._starts = [experiment.unflatten(start) for start in starts]
 

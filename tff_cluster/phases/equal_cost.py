@@ -35,7 +35,7 @@ def of_start(experiment: live_experiment_lib.Experiment, saved: phase_files.Clus
     return spent
   begin, assignment = experiment.config.training.phase1_rounds, saved.assignment
   tried = range(begin + 1, begin + saved.choice.rounds + 1)
-  members = map(assignment.members, range(assignment.num_clusters))
+  members = assignment.members_of_all
   return sum((experiment.trainer.cost_of_rounds(cluster, tried) for cluster in members), spent)
 
 
@@ -88,7 +88,7 @@ class Budget:
       assignment: The clusters.
       found: What they cost before.
     """
-    members = [assignment.members(row) for row in range(assignment.num_clusters)]
+    members = assignment.members_of_all
     each = (
       sum((self._trainer.cost_of_rounds(cluster, [number]) for cluster in members), Cost())
       for number in self._rounds

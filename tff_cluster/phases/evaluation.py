@@ -96,7 +96,7 @@ def validation_accuracy(
     assignment: The clusters.
     models: One a cluster.
   """
-  users = [assignment.members(row) for row in range(assignment.num_clusters)]
+  users = assignment.members_of_all
   found = experiment.trainer.measure_each(models, experiment.population.validation, users)
   clients = np.concatenate(users)
   sums = np.bincount(clients, found.client_accuracy, minlength=assignment.num_clients)
@@ -146,7 +146,7 @@ def cluster_scores(
     matrix: float64[clusters, clusters], what is mixed of them for each cluster.
     known: See client_scores.measure.
   """
-  users = [assignment.members(row) for row in range(assignment.num_clusters)]
+  users = assignment.members_of_all
   own = client_scores.measure(experiment, models, matrix, users, known)
   edges = np.cumsum([0, *map(len, users)])
   return ClusterScores(

@@ -144,19 +144,10 @@ class Experiment:
   @functools.cached_property
   def trainer(self) -> 'trainer_lib.Trainer':
     """The trainer. Needs an installed TFF context (engine.context.connected)."""
-    from tff_cluster.federated import trainer
-
-    training, computations = self.config.training, self._computations()
+    computations = self._computations()
     parameters = computations.model.num_parameters
     early_checks.check_memory(self.config, self.population, self.machine, parameters)
-    return trainer.Trainer(
-      self.population,
-      computations,
-      training.local_epochs,
-      training.cohort_fraction,
-      training.seed,
-      self.workers,
-    )
+    return self._trainer(self.population, computations)
 
   def _computations(self) -> 'tff_computations.Computations':
     """Returns the computations; experiments of one process that differ in their initial weights only share them."""
@@ -205,17 +196,17 @@ class Experiment:
   @functools.cached_property
   def new_client_trainer(self) -> 'trainer_lib.Trainer':
     """The trainer of the clients that take no part; it shares what was compiled."""
+    assert self.new_clients is not None
+    return self._trainer(self.new_clients, self.trainer.computations)
+
+  def _trainer(
+    self, population: population_lib.Population, computations: 'tff_computations.Computations'
+  ) -> 'trainer_lib.Trainer':
     from tff_cluster.federated import trainer
 
     training = self.config.training
-    assert self.new_clients is not None
     return trainer.Trainer(
-      self.new_clients,
-      self.trainer.computations,
-      training.local_epochs,
-      training.cohort_fraction,
-      training.seed,
-      self.workers,
+      population, computations, training.local_epochs, training.cohort_fraction, training.seed, self.workers
     )
 
   @functools.cached_property

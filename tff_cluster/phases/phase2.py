@@ -102,7 +102,7 @@ def _models_are_missing(experiment: live_experiment_lib.Experiment, label: str) 
 
   folder, config = experiment.folder, experiment.config
   joined = not config.data.new_clients or folder.new_clients_of(label).exists()
-  measured = joined and phase3.is_done(folder, label) and added_rules.is_measured(folder, config, label)
+  measured = joined and phase3.is_done(folder, label) and not added_rules.missing(folder, config, label)
   return not measured and not cluster_training.are_kept(experiment, label)
 
 

@@ -14,6 +14,7 @@ from tff_cluster.aggregation import rule as rule_lib
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering import assignment as assignment_lib
 from tff_cluster.data import class_counts
+from tff_cluster.engine import jobs as jobs_lib
 from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.phases import cluster_training, evaluation, expert_evaluation, own_models, own_training
 from tff_cluster.phases import live_experiment as live_experiment_lib
@@ -129,7 +130,8 @@ class ClusterModels:
     population, member = self._experiment.population, self.assignment.membership > 0.0
     test, validation = population.test, population.validation
     row_bytes = 8 * len(self.models) * population.num_classes
-    for some in _portions((test.rows_added + validation.counts) * row_bytes):
+    sizes = (test.rows_added + validation.counts) * row_bytes
+    for some in jobs_lib.portions(sizes.tolist(), _BYTES):
       first, last = some[0], some[-1] + 1
       x, places = test.together(first, last)
       seen, seen_places = validation.together(first, last)
@@ -168,16 +170,3 @@ def of_phase2(experiment: live_experiment_lib.Experiment, label: str) -> Cluster
   clustering = experiment.config.clustering(label)
   joins, best = clustering.rule.joins_predictions, loaded.phase2.best_validation
   return ClusterModels(experiment, loaded.assignment, loaded.models, best, joins)
-
-
-def _portions(sizes: np.ndarray) -> Iterator[list[int]]:
-  """Yields runs of clients, each as many as fit; `sizes` are the bytes that a client takes."""
-  some: list[int] = []
-  taken = 0
-  for client, size in enumerate(sizes.tolist()):
-    if some and taken + size > _BYTES:
-      yield some
-      some, taken = [], 0
-    some.append(client)
-    taken += size
-  yield some

@@ -136,7 +136,7 @@ def _attained(
   start_cost = client_signatures.start_cost(experiment, assignment)
   experiment.asked += start_cost.client_rounds
   begin = experiment.config.training.phase1_rounds
-  members = [assignment.members(row) for row in range(assignment.num_clusters)]
+  members = assignment.members_of_all
   models = [experiment.unflatten(start) for start in starts]
   found = experiment.each(
     lambda row: trajectory.run(experiment.trajectory(members[row], models[row], begin), begin + rounds),
@@ -157,5 +157,5 @@ def _measuring(
 ) -> Cost:
   """Returns what it costs that all members of a cut's clusters measure its models on their validation rows."""
   trainer, split = experiment.trainer, experiment.population.validation
-  members = (assignment.members(row) for row in range(assignment.num_clusters))
+  members = assignment.members_of_all
   return sum((trainer.cost_of_measuring(split, clients) for clients in members), Cost())

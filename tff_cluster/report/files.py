@@ -25,6 +25,11 @@ def write_file(path: pathlib.Path, content: bytes | str) -> None:
     stream.write(content.encode() if isinstance(content, str) else content)
 
 
+def write_json(path: pathlib.Path, document: Mapping[str, Any]) -> None:
+  """Writes a JSON document that people read, too; raises as `write_file`, and ValueError where it holds NaN or an infinity."""
+  write_file(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n')
+
+
 def write_records(records: Sequence[Mapping[str, Any]], header: Sequence[str], folder: pathlib.Path) -> None:
   """Writes records into FOLDER/scorecard.json and scorecard.csv.
 

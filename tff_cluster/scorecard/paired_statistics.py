@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,10 @@ class Difference:
   harmed: float
   spread: float | None = None
   by_seed: tuple[float, ...] = ()
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns it as pages' JSON has it, with its side."""
+    return dataclasses.asdict(self) | {'side': self.side}
 
   @classmethod
   def of(cls, gains: Sequence[np.ndarray], interval: Interval, inner: Interval) -> 'Difference':

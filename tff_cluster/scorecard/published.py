@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from tff_cluster.base.errors import InputError
@@ -99,3 +100,12 @@ class Published:
   def scale(self, name: str) -> Scale:
     """Returns the scale 'paper' or 'small'."""
     return PAPER if name == PAPER.name else self.small
+
+
+def with_claims(
+  published: Mapping[str, Published], claims: Mapping[str, tuple[AnyClaim, ...]]
+) -> Mapping[str, Published]:
+  """Returns tables and figures with what their paper says of each, by name."""
+  return MappingProxyType(
+    {name: dataclasses.replace(entry, claims=claims[name]) for name, entry in published.items()}
+  )

@@ -1,6 +1,7 @@
 """A row of a published table, and our side of it: the runs behind the row, and what can be read from them."""
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -366,6 +367,13 @@ class Ours:
 
 # Rows in the order of a run's clusterings (one row where it has none), seed and results, one a run.
 Runs = Sequence[tuple[Sequence[Row], int, Results]]
+
+
+# What cells and claims read where a paper's accuracy is over all clients' test rows together.
+clusters_over_rows: Callable[[Ours], tuple[float, ...]] = operator.attrgetter('over_rows')
+fedavg_over_rows: Callable[[Ours], tuple[float, ...]] = operator.attrgetter('baseline_over_rows')
+alone_over_rows: Callable[[Ours], tuple[float, ...]] = operator.attrgetter('alone_over_rows')
+fine_tuned_over_rows: Callable[[Ours], tuple[float, ...]] = operator.attrgetter('fine_tuned_over_rows')
 
 
 def gather(runs: Runs, window_rounds: int = WINDOW) -> dict[str, Ours]:

@@ -8,12 +8,8 @@ claim of their own. Claims that say "ours adds" are not the paper's, but what it
 exceed 80% on swapped labels is arithmetic: it is not decidable here.
 """
 
-import dataclasses
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from tff_cluster.papers.briggs2020 import by_metric, by_rounds, tables
-from tff_cluster.scorecard.published import Published
+from tff_cluster.scorecard.published import with_claims
 
 _CLAIMS = {
   'fl_hc/table1': by_rounds.table1(),
@@ -27,6 +23,4 @@ _CLAIMS = {
   **by_rounds.figures(),
   **by_metric.figures(),
 }
-PUBLISHED: Mapping[str, Published] = MappingProxyType(
-  {name: dataclasses.replace(entry, claims=_CLAIMS[name]) for name, entry in tables.PUBLISHED.items()}
-)
+PUBLISHED = with_claims(tables.PUBLISHED, _CLAIMS)

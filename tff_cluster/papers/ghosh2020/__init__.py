@@ -28,7 +28,7 @@ from tff_cluster.scorecard.cells import Cell, Read
 from tff_cluster.scorecard.claims import Finding, RuledClaim
 from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
-from tff_cluster.scorecard.rows import Ours, Row
+from tff_cluster.scorecard.rows import Ours, Row, alone_over_rows, clusters_over_rows, fedavg_over_rows
 
 GROUPS = 4
 ROUNDS, ROUNDS_ALONE = 300, 10
@@ -72,18 +72,6 @@ def _rows(clients: int, rows: int) -> tuple[Row, Row]:
   )
 
 
-def _clusters(found: Ours) -> tuple[float, ...]:
-  return found.over_rows
-
-
-def _global(found: Ours) -> tuple[float, ...]:
-  return found.baseline_over_rows
-
-
-def _alone(found: Ours) -> tuple[float, ...]:
-  return found.alone_over_rows
-
-
 def _cells(clients: int, rows: int) -> tuple[Cell, ...]:
   name = row_name(clients, rows)
   ifca, together, alone, rerun = PRINTED[clients, rows]
@@ -94,13 +82,13 @@ def _cells(clients: int, rows: int) -> tuple[Cell, ...]:
     )
 
   return (
-    cell(name, 'ifca', 'IFCA', _clusters, ifca),
+    cell(name, 'ifca', 'IFCA', clusters_over_rows, ifca),
     Cell(
-      name, 'ifca_rerun', 'IFCA, beside a public rerun', units.PERCENT, _clusters, rerun,
+      name, 'ifca_rerun', 'IFCA, beside a public rerun', units.PERCENT, clusters_over_rows, rerun,
       source='repository jonaskir6/dfca, mnist/notebooks, 5 seeds',
     ),
-    cell(name, 'global', 'one global model', _global, together),
-    cell(alone_name(clients, rows), 'alone', 'clients alone', _alone, alone),
+    cell(name, 'global', 'one global model', fedavg_over_rows, together),
+    cell(alone_name(clients, rows), 'alone', 'clients alone', alone_over_rows, alone),
   )  # fmt: skip
 
 
@@ -148,11 +136,11 @@ _RECOVERED = RuledClaim(
 CLAIMS = (
   above(
     'IFCA is more accurate than one global model, for every m and n', _SOURCE, '94.2 to 95.3% against 86.7 to 89.7%, from memory',
-    [Comparison(name, _clusters, _global) for name in _NAMES],
+    [Comparison(name, clusters_over_rows, fedavg_over_rows) for name in _NAMES],
   ),
   above(
     'IFCA is more accurate than clients alone, for every m and n', _SOURCE, '94.2 to 95.3% against 63.3 to 80.1%, from memory',
-    [Comparison(name, _clusters, _alone, alone) for name, alone in _NAMES.items()],
+    [Comparison(name, clusters_over_rows, alone_over_rows, alone) for name, alone in _NAMES.items()],
   ),
   _RECOVERED,
 )  # fmt: skip

@@ -27,7 +27,14 @@ from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.claims import Claim, Part
 from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
-from tff_cluster.scorecard.rows import Ours, Row
+from tff_cluster.scorecard.rows import (
+  Ours,
+  Row,
+  alone_over_rows,
+  clusters_over_rows,
+  fedavg_over_rows,
+  fine_tuned_over_rows,
+)
 
 ROUNDS, LAMBDA = 200, 0.1
 MIXTURES: Mapping[str, dict[str, Any]] = MappingProxyType(
@@ -70,20 +77,8 @@ def _rows() -> tuple[Row, ...]:
   )
 
 
-def _own(found: Ours) -> tuple[float, ...]:
-  return found.over_rows
-
-
 def _personalized(found: Ours) -> tuple[float, ...]:
   return found.added_over_rows.get('personalized', ())
-
-
-def _fedavg(found: Ours) -> tuple[float, ...]:
-  return found.baseline_over_rows
-
-
-def _alone(found: Ours) -> tuple[float, ...]:
-  return found.alone_over_rows
 
 
 def _best(found: Ours) -> tuple[float, ...]:
@@ -115,11 +110,11 @@ def _shares_found(row: str) -> Part:
 
 def _cells(row: Row) -> tuple[Cell, ...]:
   return (
-    Cell(row.name, 'own', 'own models', units.PERCENT, _own, is_added=True),
+    Cell(row.name, 'own', 'own models', units.PERCENT, clusters_over_rows, is_added=True),
     Cell(row.name, 'personalized', 'own models, trained on', units.PERCENT, _personalized, is_added=True),
-    Cell(row.name, 'fedavg', 'FedAvg', units.PERCENT, _fedavg, is_added=True),
-    Cell(row.name, 'fine_tuned', 'FedAvg, fine-tuned', units.PERCENT, lambda ours: ours.fine_tuned_over_rows, is_added=True),
-    Cell(row.name, 'alone', 'clients alone', units.PERCENT, _alone, is_added=True),
+    Cell(row.name, 'fedavg', 'FedAvg', units.PERCENT, fedavg_over_rows, is_added=True),
+    Cell(row.name, 'fine_tuned', 'FedAvg, fine-tuned', units.PERCENT, fine_tuned_over_rows, is_added=True),
+    Cell(row.name, 'alone', 'clients alone', units.PERCENT, alone_over_rows, is_added=True),
     Cell(row.name, 'best', 'better cluster model on the first distribution', units.PERCENT, _best, is_added=True),
     Cell(row.name, 'other', 'the other one', units.PERCENT, _other, is_added=True),
     Cell(row.name, 'share_error', 'error of the shares', units.SCORE, lambda ours: ours.share_error['group'], is_added=True),
@@ -131,15 +126,15 @@ _EACH = tuple(map(_soft, MIXTURES))
 CLAIMS = (
   above(
     'FedSoft’s personalized models serve clients better than FedAvg, for every mixture', _ABSTRACT, _SAID,
-    [Comparison(_soft(mixture), _personalized, _fedavg) for mixture in MIXTURES],
+    [Comparison(_soft(mixture), _personalized, fedavg_over_rows) for mixture in MIXTURES],
   ),
   above(
     'FedSoft’s personalized models serve clients better than training alone, for every mixture', _ABSTRACT, _SAID,
-    [Comparison(_soft(mixture), _personalized, _alone) for mixture in MIXTURES],
+    [Comparison(_soft(mixture), _personalized, alone_over_rows) for mixture in MIXTURES],
   ),
   above(
     'FedSoft’s personalized models serve clients better than IFCA’s models, one of which each client has, for every mixture', _ABSTRACT,
-    _SAID, [Comparison(_soft(mixture), _personalized, _own, row_name(mixture, 'IFCA')) for mixture in MIXTURES],
+    _SAID, [Comparison(_soft(mixture), _personalized, clusters_over_rows, row_name(mixture, 'IFCA')) for mixture in MIXTURES],
   ),
   Claim(
     f'FedSoft’s two models each take one distribution: they are at least {APART:g} points apart on the first one, for every mixture',

@@ -146,9 +146,7 @@ def document(found: Sequence[Harm]) -> list[Mapping[str, Any]] | None:
       'contender': harm.name,
       'honest': dataclasses.asdict(harm.honest),
       'malicious': harm.malicious,
-      'over_fedavg': None
-      if harm.over_fedavg is None
-      else dataclasses.asdict(harm.over_fedavg) | {'side': harm.over_fedavg.side},
+      'over_fedavg': harm.over_fedavg and harm.over_fedavg.to_json(),
       'honest_beside_malicious': list(harm.beside),
       'dropped_updates': list(harm.dropped),
     }

@@ -162,7 +162,7 @@ def document(found: Sequence[Joining]) -> list[Mapping[str, Any]] | None:
     {
       'clustering': joining.name,
       'accuracy': dataclasses.asdict(joining.accuracy),
-      'over_fedavg': dataclasses.asdict(joining.over_fedavg) | {'side': joining.over_fedavg.side},
+      'over_fedavg': joining.over_fedavg.to_json(),
       'regret': dataclasses.asdict(joining.regret),
       'seeds': [
         {

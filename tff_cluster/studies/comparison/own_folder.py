@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tff_cluster.base.errors import InputError, argument
-from tff_cluster.experiment import config_file
+from tff_cluster.experiment import config_file, run_claim
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import output_files
@@ -24,7 +24,7 @@ def check(root: Path, config: ExperimentConfig, seeds: Sequence[int]) -> None:
   Raises:
     InputError: if the folder has a run, another experiment, or files that a comparison would write over and none wrote.
   """
-  check_no_run(root)
+  run_claim.check_no_run(root)
   trained = {
     path.name: RunFolder(path) for path in sorted(root.glob('seed_*')) if RunFolder(path).has_trained()
   }
@@ -34,12 +34,6 @@ def check(root: Path, config: ExperimentConfig, seeds: Sequence[int]) -> None:
         f'{argument("output_dir", root)} holds another experiment: in {name} {words}; choose another folder'
       )
   output_files.check(root, WRITTEN, lambda content: bool(trained) and 'digests' in read(content))
-
-
-def check_no_run(root: Path) -> None:
-  """Raises InputError where a folder is that of a run."""
-  if RunFolder(root).config.exists():
-    raise InputError(f'{argument("output_dir", root)} holds a run; choose another folder')
 
 
 def read(content: bytes) -> dict[str, Any]:

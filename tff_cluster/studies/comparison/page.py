@@ -1,6 +1,5 @@
 """The page that ends a comparison: overlapping clusterings against disjoint ones, FedAvg, local training and the oracle."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from tff_cluster.report import first_screen, latex, pages
 from tff_cluster.report.atlas import data as atlas_data
 from tff_cluster.report.atlas import page as atlas
 from tff_cluster.report.figures import gains
-from tff_cluster.report.files import csv_text, write_file
+from tff_cluster.report.files import csv_text, write_file, write_json
 from tff_cluster.report.malicious_section import caution
 from tff_cluster.report.pages import Section
 from tff_cluster.report.pictures import Drawn, Picture, save_drawn
@@ -69,9 +68,7 @@ def write(
     'summary': [line.to_json() for line in shown_lines],
     'command': facts.get('command'),
   }
-  write_file(
-    folder / 'comparison.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
-  )
+  write_json(folder / 'comparison.json', document)
   lines = document['lines']
   write_file(folder / 'comparison.csv', csv_text(tuple(lines[0]), (list(line.values()) for line in lines)))
   tables = [sections.contenders_table(found, budget) for budget in found.budgets]

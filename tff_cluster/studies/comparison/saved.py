@@ -97,7 +97,7 @@ def document(
         'other': pair.other,
         'other_kinds': list(pair.other_kinds),
         'budget': pair.budget,
-        'difference': _difference(pair.difference),
+        'difference': pair.difference.to_json(),
         'verdict': of_pairs[pair.overlapping, pair.other],
       }
       for budget in found.summaries
@@ -109,7 +109,7 @@ def document(
         'contender': each.name,
         'rule': each.rule,
         'accuracy': dataclasses.asdict(each.mean),
-        **{f'over_{kind}': _difference(difference) for kind, difference in each.over.items()},
+        **{f'over_{kind}': difference and difference.to_json() for kind, difference in each.over.items()},
       }
       for each in found.trained_on
     ],
@@ -143,7 +143,7 @@ def _chosen(found: paired_statistics.OnValidation | None) -> dict[str, Any] | No
   return {
     'overlapping': found.overlapping.name,
     'disjoint': found.disjoint.name,
-    'difference': _difference(found.difference),
+    'difference': found.difference.to_json(),
     'worst_decile': found.overlapping.worst_decile - found.disjoint.worst_decile,
     'verdict': paired_verdicts.judge([found.difference])[0],
   }
@@ -182,10 +182,6 @@ def _summary(summary: paired_statistics.Summary, verdict: str | None = None) -> 
     'accuracy': dataclasses.asdict(summary.mean),
     'worst_decile': summary.worst_decile,
     'at_target': summary.at_target,
-    **{f'over_{kind}': _difference(difference) for kind, difference in summary.over.items()},
+    **{f'over_{kind}': difference and difference.to_json() for kind, difference in summary.over.items()},
     'verdict': verdict,
   }
-
-
-def _difference(difference: paired_statistics.Difference | None) -> Mapping[str, Any] | None:
-  return None if difference is None else dataclasses.asdict(difference) | {'side': difference.side}

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tff_cluster.experiment import run_claim
 from tff_cluster.storage import output_files
 from tff_cluster.studies.comparison import own_folder
 from tff_cluster.studies.league.settings import Setting
@@ -14,7 +15,7 @@ WRITTEN = ('league.json', 'league.csv', 'index.html', 'figures')
 
 def check(root: Path, settings: Sequence[Setting], seeds: Sequence[int]) -> None:
   """Looks whether settings can be compared in a folder, whose page has no other ones; raises as comparison.own_folder.check does."""
-  own_folder.check_no_run(root)
+  run_claim.check_no_run(root)
   for setting in settings:
     own_folder.check(root / setting.name, setting.config, seeds)
   names = {setting.name for setting in settings}

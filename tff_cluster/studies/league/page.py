@@ -1,7 +1,6 @@
 """The page that ends a league: which method to take when, and whether overlapping clusters beat disjoint ones."""
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from tff_cluster.base.words import interval_points, percent, plural, score, series
 from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.report import first_screen, lost_training, pages
-from tff_cluster.report.files import csv_text, write_file
+from tff_cluster.report.files import csv_text, write_file, write_json
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture, save_drawn
 from tff_cluster.scorecard import paired_verdicts
@@ -47,9 +46,7 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
     'alarms': alarms,
     'command': facts.get('command'),
   }
-  write_file(
-    folder / 'league.json', json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n'
-  )
+  write_json(folder / 'league.json', document)
   lines = [
     {'setting': setting.name, **line}
     for setting in league.settings
