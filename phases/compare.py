@@ -75,8 +75,7 @@ def main() -> None:
   if dry.dry_run:
     at_once = runs_here.how_many(planned, machine, in_parallel)
     found = cost_estimates.estimates(planned, store, shown, runs_here.share(machine, at_once))
-    entries = cost_estimates.entries([each.name for each in planned], found)
-    print(*cost_lines.estimate_lines(entries, at_once), sep='\n')
+    print(*cost_lines.estimate_lines(planned, found, at_once), sep='\n')
     return
   for each in planned:
     run_claim.claim_output_dir(each.folder.root, each.config, str(store))

@@ -54,6 +54,7 @@ def main() -> None:
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.cli import cost_lines, progress
   from tff_cluster.phases import cost_estimates, early_checks
+  from tff_cluster.studies import runs as studies_runs
   from tff_cluster.studies import runs_here
   from tff_cluster.studies.reproduction import page as page_lib
   from tff_cluster.studies.reproduction import runs as runs_lib
@@ -74,11 +75,10 @@ def main() -> None:
     planned = [run for runs in with_folds for run in runs]
     found = cost_estimates.estimates(planned, store, shown, runs_here.share(machine, at_once))
     print(scale_line)
-    entries = cost_estimates.entries([run.name for run in planned], found)
-    print(*cost_lines.estimate_lines(entries, at_once, list(map(len, with_folds))), sep='\n')
+    print(*cost_lines.estimate_lines(planned, found, at_once, list(map(len, with_folds))), sep='\n')
     return
   store.mkdir(parents=True, exist_ok=True)
-  done = runs_lib.run_all(jobs, store, shown, machine, in_parallel)
+  done = studies_runs.run_all(jobs, store, shown, machine, in_parallel)
   asked, trained = sum(d.asked for d in done), sum(d.trained for d in done)
   facts = {
     'command': parse.command('reproduce', sys.argv[1:]),

@@ -71,7 +71,7 @@ def tell_costs(claim: run_claim.Claim, machine: machine_lib.Machine) -> None:
   runs = cost_estimates.with_folds(cost_estimates.Run(claim.folder.root.name, claim.config, claim.folder))
   store = Path(claim.store_dir) if claim.store_dir else None
   found = cost_estimates.estimates(runs, store, progress.Progress(), machine)
-  print(*cost_lines.estimate_lines(cost_estimates.entries([run.name for run in runs], found)), sep='\n')
+  print(*cost_lines.estimate_lines(runs, found), sep='\n')
 
 
 if __name__ == '__main__':

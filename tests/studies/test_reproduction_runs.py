@@ -18,6 +18,7 @@ from tff_cluster.scorecard.cells import standard
 from tff_cluster.scorecard.published import PAPER, Published, Scale
 from tff_cluster.scorecard.rows import BASELINE, CLUSTERS, Row, gather
 from tff_cluster.storage import files as files_lib
+from tff_cluster.studies import runs as studies_runs
 from tff_cluster.studies.reproduction import page as page_lib
 from tff_cluster.studies.reproduction import runs as runs_lib
 
@@ -157,11 +158,11 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
   assert all(estimate.seconds > 0 for estimate in before)
   assert list(store.iterdir()) == [] and not any(job.folder.root.exists() for job in jobs)
 
-  done = runs_lib.run_all(jobs, store, SILENT)
+  done = studies_runs.run_all(jobs, store, SILENT)
   assert done[0].asked == 2 + 4 + 4 * 2 + 3 * 2  # A run's FedAvg asks for the rounds of Phase 1 once more.
   assert done[0].trained == 4 * 2 + 4  # And the cluster of everybody finds them in the store.
   assert done[1].trained <= done[1].asked - 4 * 2
-  assert [done.trained for done in runs_lib.run_all(jobs, store, SILENT)] == [0, 0]
+  assert [done.trained for done in studies_runs.run_all(jobs, store, SILENT)] == [0, 0]
   assert not list(tmp_path.rglob('*.keras'))
   after = cost_estimates.estimates(jobs, store, SILENT)
   assert after[0].stored == after[0].asked == 4 * 2 + 3 * 2
@@ -217,7 +218,7 @@ def test_a_row_with_folds_is_estimated_run_in_processes_too_and_read(tmp_path, s
   planned = [run for job in jobs for run in cost_estimates.with_folds(job)]
   once = 4 * 2 + 4 + 3 * 2
   assert [each.asked for each in cost_estimates.estimates(planned, store, SILENT)] == 6 * [once]
-  done = runs_lib.run_all(jobs, store, SILENT, Machine(), runs_in_parallel=2)
+  done = studies_runs.run_all(jobs, store, SILENT, Machine(), runs_in_parallel=2)
   for job, ran in zip(jobs, done, strict=True):
     assert cross_validation.is_done(job.folder, job.config)
     assert ran.asked == 3 * (2 + 4 + 4 * 2 + 3 * 2)  # As without folds, once more for each of them.
@@ -234,7 +235,9 @@ def test_a_row_with_folds_is_estimated_run_in_processes_too_and_read(tmp_path, s
     )
     fedavg = np.mean([fold.baseline.evaluation.clients.recall for fold in each])
     assert rohith2020.over_folds(BASELINE, 'recall')(ours) == pytest.approx([100 * fedavg])
-  assert [ran.trained for ran in runs_lib.run_all(jobs, store, SILENT, Machine(), runs_in_parallel=2)] == [
+  assert [
+    ran.trained for ran in studies_runs.run_all(jobs, store, SILENT, Machine(), runs_in_parallel=2)
+  ] == [
     0,
     0,
   ]
@@ -248,8 +251,8 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path, store):
   # 4 rounds of 4 clients, and nobody sends a signature.
   (before,) = cost_estimates.estimates([job], store, SILENT)
   assert (before.asked, before.stored) == (16, 0)
-  done = runs_lib.run_all([job], store, SILENT)[0]
-  assert (done.trained, runs_lib.run_all([job], store, SILENT)[0].trained) == (16, 0)
+  done = studies_runs.run_all([job], store, SILENT)[0]
+  assert (done.trained, studies_runs.run_all([job], store, SILENT)[0].trained) == (16, 0)
   assert done.results.clusterings == done.results.candidates == []
   assert done.results.baseline.history.rounds == [1, 2, 3, 4]
   assert files_lib.load_json(job.folder.phase1)['signatures'] == {}
@@ -259,7 +262,7 @@ def test_fedavg_alone_is_estimated_run_and_shown(tmp_path, store):
   table = dataclasses.replace(ALONE, name='made_up/table3', rows=rows)
   (other,) = runs_lib.plan(table, LEAN, (0,), tmp_path)
   assert cost_estimates.estimates([other], store, SILENT)[0].stored == 16
-  assert runs_lib.run_all([other], store, SILENT)[0].results.baseline == done.results.baseline
+  assert studies_runs.run_all([other], store, SILENT)[0].results.baseline == done.results.baseline
 
   shown = runs_lib.finished(ALONE, LEAN, tmp_path, [(job, done.results)])
   page = page_lib.write(ALONE, shown, LEAN, {'command': 'none'}, tmp_path / 'page').read_text()

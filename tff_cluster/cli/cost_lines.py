@@ -3,33 +3,38 @@
 import heapq
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tff_cluster.base.words import duration, plural
 
-# Name, client-rounds asked for, those that are stored, seconds for the rest, and clusters by clustering (None: not known).
-Entry = tuple[str, int, int, float, Mapping[str, int | None]]
+if TYPE_CHECKING:
+  from tff_cluster.phases import cost_estimates
 
 
 def estimate_lines(
-  entries: Sequence[Entry], at_once: int = 1, parts: Sequence[int] | None = None
+  runs: Sequence['cost_estimates.Run'],
+  estimates: Sequence['cost_estimates.Estimate'],
+  at_once: int = 1,
+  parts: Sequence[int] | None = None,
 ) -> list[str]:
   """Returns a line for each run that is planned, what they cost together, and what was not known.
 
   Args:
-    entries: The runs, in the order in which they are begun.
+    runs: The runs, in the order in which they are begun.
+    estimates: What each costs.
     at_once: How many are side by side.
-    parts: How many entries in a row are one run, which does them one after the other (itself and its folds); None: one each.
+    parts: How many in a row are one run, which does them one after the other (itself and its folds); None: one each.
   """
   lines = [
-    f'{name}: {_cost(asked, stored, seconds)}{_clusters(clusters)}'
-    for name, asked, stored, seconds, clusters in entries
+    f'{run.name}: {_cost(each.asked, each.stored, each.seconds)}{_clusters(each.clusters)}'
+    for run, each in zip(runs, estimates, strict=True)
   ]
-  asked, stored = (sum(entry[i] for entry in entries) for i in (1, 2))  # type: ignore[misc]
-  seconds = iter([entry[3] for entry in entries])
-  each = [sum(itertools.islice(seconds, count)) for count in parts or [1] * len(entries)]
-  whole = _cost(asked, stored, _until_last(each, at_once))
+  seconds = iter([each.seconds for each in estimates])
+  by_run = [sum(itertools.islice(seconds, count)) for count in parts or [1] * len(runs)]
+  asked, stored = sum(each.asked for each in estimates), sum(each.stored for each in estimates)
+  whole = _cost(asked, stored, _until_last(by_run, at_once))
   lines.append(f'in all: {whole} on this machine{f", {at_once} runs side by side" if at_once > 1 else ""}')
-  if any(count is None for *_, clusters in entries for count in clusters.values()):
+  if any(count is None for each in estimates for count in each.clusters.values()):
     lines.append('clusters that are not known yet count as one; more clusters of few clients cost more')
   return lines
 

@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,22 +35,9 @@ if TYPE_CHECKING:
   from tff_cluster.federated import trajectory as trajectory_lib
 
 
-class Planned(Protocol):
-  """A run: what it is, where it lies, and (i, n) where it is fold i of n."""
-
-  @property
-  def config(self) -> config_lib.ExperimentConfig: ...
-
-  @property
-  def folder(self) -> RunFolder: ...
-
-  @property
-  def fold(self) -> tuple[int, int] | None: ...
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Run:
-  """A `Planned` with a name to show."""
+  """A run that is planned: a name to show, what it is, where it lies, and (i, n) where it is fold i of n."""
 
   name: str
   config: config_lib.ExperimentConfig
@@ -75,7 +62,7 @@ class Estimate:
   clusters: Mapping[str, int | None]
 
 
-def with_folds(run: Planned) -> list[Run]:
+def with_folds(run: Run) -> list[Run]:
   """Returns a run and its folds, a run each."""
   count = run.config.evaluation.num_folds
   plain = dataclasses.replace(run.config, evaluation=dataclasses.replace(run.config.evaluation, num_folds=0))
@@ -89,7 +76,7 @@ def with_folds(run: Planned) -> list[Run]:
 
 
 def estimates(
-  runs: Sequence[Planned],
+  runs: Sequence[Run],
   store_dir: Path | None,
   progress: live_experiment_lib.Progress,
   machine: machine_lib.Machine = machine_lib.ONE_WORKER,
@@ -122,23 +109,16 @@ def estimates(
   return found
 
 
-def _start_of(run: Planned) -> tuple[object, ...]:
+def _start_of(run: Run) -> tuple[object, ...]:
   """Returns what names the clients and the initial models of a run."""
   training = run.config.training
   return run.config.data, run.fold, training.model, training.initializer, training.seed
 
 
-def entries(
-  names: Sequence[str], found: Sequence[Estimate]
-) -> list[tuple[str, int, int, float, Mapping[str, int | None]]]:
-  """Returns the estimates of named runs as rows for a table."""
-  return [(name, e.asked, e.stored, e.seconds, e.clusters) for name, e in zip(names, found, strict=True)]
-
-
 class _Counting:
   """Adds up what one run costs."""
 
-  def __init__(self, run: Planned, experiment: live_experiment_lib.Experiment, planned: dict[Path, int]):
+  def __init__(self, run: Run, experiment: live_experiment_lib.Experiment, planned: dict[Path, int]):
     """Args: planned: By trajectory, the round up to which it will have been trained; this run adds its own."""
     self._run, self._experiment, self._planned = run, experiment, planned
     self._asked = self._stored = self._rounds = 0

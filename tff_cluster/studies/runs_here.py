@@ -19,7 +19,7 @@ from tff_cluster.studies import run_process
 _GB = 1e9
 
 
-def how_many(runs: Sequence[cost_estimates.Planned], machine: machine_lib.Machine, asked: int) -> int:
+def how_many(runs: Sequence[cost_estimates.Run], machine: machine_lib.Machine, asked: int) -> int:
   """Returns how many runs are to be in flight at the same time, at least 1.
 
   A run is at work on two cores: its own process and its TFF worker take turns, and several clients train side by side.
@@ -124,7 +124,7 @@ def _answer(process: run_process.RunProcess, name: str) -> run_process.Answer:
   return answer
 
 
-def _memory_of_largest(runs: Sequence[cost_estimates.Planned], machine: machine_lib.Machine) -> int:
+def _memory_of_largest(runs: Sequence[cost_estimates.Run], machine: machine_lib.Machine) -> int:
   """Returns the bytes of memory that the largest run needs; 0 where that is not known before the data is there."""
   outlines: dict[DataConfig, Outline | None] = {}
   most = 0

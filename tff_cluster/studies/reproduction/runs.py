@@ -10,37 +10,29 @@ from pathlib import Path
 from typing import Any
 
 from tff_cluster.base.errors import InputError, argument
-from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import preset
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import cost_estimates, main_job
-from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.phases import cost_estimates
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import WINDOW, Row
-from tff_cluster.studies import runs as studies_runs
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Job:
-  """One run: the rows that share everything but their clustering, and a seed.
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Job(cost_estimates.Run):
+  """The run of the rows that share everything but their clustering, under a seed.
+
+  Its clustering i is that of row i; a row of FedAvg alone is a run of its own, which has none.
 
   Attributes:
-    rows: The rows, in the table's order; their clusterings are those of the scale. A row of FedAvg alone is a run of its
-      own.
+    rows: The rows, in the table's order; their clusterings are those of the scale.
     seed: Seed of data and training.
-    config: The experiment; clustering i is that of row i, and there is none for FedAvg alone.
-    folder: Where it lies.
-    fold: None; a published run has no folds.
   """
 
   rows: tuple[Row, ...]
   seed: int
-  config: ExperimentConfig
-  folder: RunFolder
-  fold: None = None
 
 
 def plan(
@@ -86,26 +78,12 @@ def plan(
       config = preset.read_preset(base, changes, clusterings)
       # The folder is the experiment's: another choice of rows is another run, which shares the store.
       told = _words({field: changes[field] for field in members[0].settings})
-      name = '_'.join(filter(None, (told, f'seed{seed}', config.digest[:8])))
-      folder = RunFolder(root / published.name / scale.name / name)
-      jobs.append(Job(tuple(members), seed, config, folder))
+      place = '_'.join(filter(None, (told, f'seed{seed}', config.digest[:8])))
+      folder = RunFolder(root / published.name / scale.name / place)
+      more = f' and {len(members) - 1} more' if len(members) > 1 else ''
+      name = f'{members[0].name}{more}, seed {seed}'
+      jobs.append(Job(name, config, folder, rows=tuple(members), seed=seed))
   return jobs
-
-
-def run_all(
-  jobs: Sequence[Job],
-  store_dir: Path,
-  progress: live_experiment_lib.Progress,
-  machine: machine_lib.Machine = machine_lib.ONE_WORKER,
-  runs_in_parallel: int = 1,
-) -> list[main_job.Done]:
-  """Runs jobs, or what is left of them, and shows which rows and seed each is; see studies.runs.run_all."""
-  planned = []
-  for job in jobs:
-    more = len(job.rows) - 1
-    name = f'{job.rows[0].name}{f" and {more} more" if more else ""}, seed {job.seed}'
-    planned.append(cost_estimates.Run(name, job.config, job.folder))
-  return studies_runs.run_all(planned, store_dir, progress, machine, runs_in_parallel)
 
 
 def finished(
