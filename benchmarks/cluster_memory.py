@@ -11,8 +11,6 @@ The last line of the output is one JSON object:
   runs      {finished, killed}
 """
 
-import argparse
-import json
 import os
 import pathlib
 import subprocess
@@ -29,10 +27,9 @@ _FLAGS = (
 )  # fmt: skip
 
 
-def main() -> int:
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-  )
+@common.program
+def main() -> object:
+  parser = common.parser(__doc__)
   parser.add_argument('--runs', type=int, default=50, help='default: %(default)s')
   parser.add_argument(
     '--portion', type=int, default=10, help='runs between two readings; default: %(default)s'
@@ -43,8 +40,7 @@ def main() -> int:
   )
   flags = parser.parse_args()
   with tempfile.TemporaryDirectory() as place:
-    print(json.dumps(measure(pathlib.Path(place), flags.runs, flags.portion, flags.model, *flags.kill_after)))
-  return 0
+    return measure(pathlib.Path(place), flags.runs, flags.portion, flags.model, *flags.kill_after)
 
 
 def measure(

@@ -14,14 +14,13 @@ A number of machines pays where all of them spend at least half of the round wit
 line is one JSON list, an object a cell: `pays` and `fastest`, each [machines, how much faster than one machine they are together].
 """
 
-import argparse
 import dataclasses
 import itertools
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from benchmarks import common
 from tff_cluster.base.errors import InputError
 
 # Bytes of a model, and its name.
@@ -90,10 +89,9 @@ def table(cluster: Cluster, clients: Sequence[int]) -> tuple[list[str], list[dic
   return lines, found
 
 
-def main() -> int:
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-  )
+@common.program
+def main() -> object:
+  parser = common.parser(__doc__)
   parser.add_argument(
     '--clients', type=int, nargs='+', default=[100, 1000], help='of a round; default: %(default)s'
   )
@@ -105,12 +103,11 @@ def main() -> int:
   )
   flags = parser.parse_args()
   if min(*flags.clients, flags.threads) < 1 or min(flags.megabits, flags.task_ms, flags.round_ms) <= 0:
-    print('--clients and --threads are at least 1, all others above 0', file=sys.stderr)
-    return InputError.exit_code
+    raise InputError('--clients and --threads are at least 1, all others above 0')
   cluster = Cluster(flags.threads, flags.megabits * 125_000, flags.task_ms / 1000, flags.round_ms / 1000)
   lines, found = table(cluster, flags.clients)
-  print(*lines, json.dumps(found), sep='\n')
-  return 0
+  print(*lines, sep='\n')
+  return found
 
 
 if __name__ == '__main__':

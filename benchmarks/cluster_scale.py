@@ -24,7 +24,6 @@ import atexit
 import collections
 import contextlib
 import functools
-import json
 import os
 import sys
 import time
@@ -36,14 +35,13 @@ from unittest import mock
 import numpy as np
 
 from benchmarks import common, sleeping_cluster
-from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.base.errors import InputError
 from tff_cluster.engine import stock_context
 
 
-def main() -> int:
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-  )
+@common.program
+def main() -> object:
+  parser = common.parser(__doc__)
   parser.add_argument(
     '--workers', type=int, nargs='+', default=[20, 50, 100, 200], help='default: %(default)s'
   )
@@ -61,14 +59,8 @@ def main() -> int:
     min(*flags.workers, *flags.clients, flags.parameters, flags.rows, flags.processes) < 1
     or min(flags.seconds) <= 0
   ):
-    print('every number is at least 1, and --seconds above 0', file=sys.stderr)
-    return InputError.exit_code
-  try:
-    print(json.dumps(measure(flags)))
-  except (InputError, EnvironmentFault) as error:
-    print(error, file=sys.stderr)
-    return error.exit_code
-  return 0
+    raise InputError('every number is at least 1, and --seconds above 0')
+  return measure(flags)
 
 
 def measure(flags: argparse.Namespace) -> dict[str, Any]:

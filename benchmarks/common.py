@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -46,6 +47,46 @@ class Setting:
   local_epochs: int = 3
   learning_rate: float = 0.1
   seed: int = 0
+
+
+def parser(doc: str | None) -> argparse.ArgumentParser:
+  """Returns a parser of flags that shows a program's docstring as it is written."""
+  return argparse.ArgumentParser(
+    description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+  )
+
+
+def program(main: Callable[[], object]) -> Callable[[], int]:
+  """Makes a program of a function that returns what the last line of the output says, as JSON; returns the exit code."""
+
+  @functools.wraps(main)
+  def run() -> int:
+    try:
+      print(json.dumps(main()))
+    except (InputError, EnvironmentFault) as error:
+      print(error, file=sys.stderr)
+      return error.exit_code
+    return 0
+
+  return run
+
+
+def of_process(module: str, flags: Mapping[str, object]) -> dict[str, Any]:
+  """Returns what the last line of a program says, run in a process of its own.
+
+  Raises:
+    EnvironmentFault: if it fails.
+  """
+  done = subprocess.run(
+    [sys.executable, '-m', module, *(f'--{name}={value}' for name, value in flags.items())],
+    cwd=ROOT,
+    env=os.environ | {'TF_CPP_MIN_LOG_LEVEL': '3'},
+    capture_output=True,
+    text=True,
+  )
+  if done.returncode:
+    raise EnvironmentFault(f'{module}: {words.last_line(done.stderr, "it said nothing")}')
+  return json.loads(done.stdout.splitlines()[-1])
 
 
 def add_setting_flags(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,6 @@ import argparse
 import dataclasses
 import json
 import os
-import subprocess
 import sys
 from typing import Any
 
@@ -25,14 +24,12 @@ import numpy as np
 
 from benchmarks import common
 from benchmarks.contenders import ours
-from tff_cluster.base import words
-from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.base.errors import InputError
 
 
-def main() -> int:
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-  )
+@common.program
+def main() -> object:
+  parser = common.parser(__doc__)
   common.add_setting_flags(parser)
   parser.set_defaults(clients=100, local_epochs=1)
   parser.add_argument('--rounds', type=int, default=200, help='short rounds; default: %(default)s')
@@ -47,17 +44,12 @@ def main() -> int:
   )
   parser.add_argument('--part', choices=('peak', 'growth', 'population'), help=argparse.SUPPRESS)
   flags = parser.parse_args()
-  try:
-    setting = common.setting_from(flags)
-    for name, least in (('rounds', 10), ('short_rows', 1), ('cohort', 1), ('many_clients', flags.clients)):
-      if getattr(flags, name) < least:
-        raise InputError(f'--{name}={getattr(flags, name)}: must be at least {least}')
-    result = _PARTS[flags.part](setting, flags) if flags.part else measure(setting, flags)
-    print(json.dumps(result))
-  except (InputError, EnvironmentFault) as error:
-    print(error, file=sys.stderr)
-    return error.exit_code
-  return 0
+  setting = common.setting_from(flags)
+  for name, least in (('rounds', 10), ('short_rows', 1), ('cohort', 1), ('many_clients', flags.clients)):
+    if getattr(flags, name) < least:
+      raise InputError(f'--{name}={getattr(flags, name)}: must be at least {least}')
+  result = _PARTS[flags.part](setting, flags) if flags.part else measure(setting, flags)
+  return result
 
 
 def measure(setting: common.Setting, flags: argparse.Namespace) -> dict[str, Any]:
@@ -82,16 +74,7 @@ def _part(part: str, setting: common.Setting, flags: argparse.Namespace) -> dict
     name: getattr(flags, name) for name in ('rounds', 'short_rows', 'many_clients', 'cohort')
   }
   given['many_clients'] = max(flags.many_clients, setting.clients)
-  done = subprocess.run(
-    [sys.executable, '-m', 'benchmarks.memory', f'--part={part}', *(f'--{n}={v}' for n, v in given.items())],
-    cwd=common.ROOT,
-    env=os.environ | {'TF_CPP_MIN_LOG_LEVEL': '3'},
-    capture_output=True,
-    text=True,
-  )
-  if done.returncode:
-    raise EnvironmentFault(f'{part}: {words.last_line(done.stderr, "it said nothing")}')
-  result = json.loads(done.stdout.splitlines()[-1])
+  result = common.of_process('benchmarks.memory', given | {'part': part})
   print(f'{part} with {setting.clients} clients: {json.dumps(result)}', flush=True)
   return result
 

@@ -7,8 +7,6 @@ The last line of the output is one JSON object: for each method the larger of th
 `seconds` of a FedAvg round, by model; and `load`, what ran on each core in the minute before.
 """
 
-import argparse
-import json
 import pathlib
 import statistics
 import sys
@@ -19,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import common
-from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 
@@ -30,24 +28,18 @@ _METHODS = {
 _MODELS = ('2nn', 'mnist_cnn')
 
 
-def main() -> int:
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-  )
+@common.program
+def main() -> object:
+  parser = common.parser(__doc__)
   parser.add_argument(
     '--rounds', type=int, default=5, help='turns that count, after a first; default: %(default)s'
   )
   parser.add_argument('--clients', type=int, default=8, help='default: %(default)s')
   parser.add_argument('--rows', type=int, default=600, help='rows of a client; default: %(default)s')
   flags = parser.parse_args()
-  try:
-    if min(flags.rounds, flags.clients) < 1 or flags.rows < 20:
-      raise InputError('--rounds and --clients are at least 1, --rows at least 20')
-    print(json.dumps(measure(flags.rounds, flags.clients, flags.rows)))
-  except (InputError, EnvironmentFault) as error:
-    print(error, file=sys.stderr)
-    return error.exit_code
-  return 0
+  if min(flags.rounds, flags.clients) < 1 or flags.rows < 20:
+    raise InputError('--rounds and --clients are at least 1, --rows at least 20')
+  return measure(flags.rounds, flags.clients, flags.rows)
 
 
 def measure(rounds: int, clients: int, rows: int) -> dict[str, Any]:

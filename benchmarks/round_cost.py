@@ -12,9 +12,7 @@ The last line of the output is one JSON object:
   setting                   what was trained
 """
 
-import argparse
 import dataclasses
-import json
 import sys
 
 from benchmarks import common
@@ -27,10 +25,9 @@ CONTENDERS = {
 }
 
 
-def main() -> int:
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-  )
+@common.program
+def main() -> object:
+  parser = common.parser(__doc__)
   common.add_setting_flags(parser)
   parser.add_argument(
     '--rounds', type=int, default=7, help='rounds that count, after a first; default: %(default)s'
@@ -40,12 +37,7 @@ def main() -> int:
     '--bare_form', choices=('client', 'step'), default='client', help='form of the bare loop'
   )
   flags = parser.parse_args()
-  try:
-    print(json.dumps(measure(common.setting_from(flags), flags.rounds, flags.data_dir, flags.bare_form)))
-  except (InputError, EnvironmentFault) as error:
-    print(error, file=sys.stderr)
-    return error.exit_code
-  return 0
+  return measure(common.setting_from(flags), flags.rounds, flags.data_dir, flags.bare_form)
 
 
 def measure(

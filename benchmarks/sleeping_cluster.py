@@ -7,7 +7,6 @@ PARENT is the process that started it, with which it ends.
 A task sleeps `shared.values[0]` seconds for each of its clients, one after the other, and gives what `shared.values[1]` is.
 """
 
-import argparse
 import asyncio
 import contextlib
 import dataclasses
@@ -109,9 +108,7 @@ async def _serve(address: str, count: int) -> None:
 
 
 def main() -> int:
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-  )
+  parser = common.parser(__doc__)
   parser.add_argument('parent', type=int, help='process that started this one')
   parser.add_argument('role', choices=('scheduler', 'workers'))
   parser.add_argument('--address', help='of the scheduler')

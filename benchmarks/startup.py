@@ -15,7 +15,6 @@ import dataclasses
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from typing import Any
@@ -23,45 +22,28 @@ from typing import Any
 import psutil
 
 from benchmarks import common
-from tff_cluster.base import words
-from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.base.errors import InputError
 
 
-def main() -> int:
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-  )
+@common.program
+def main() -> object:
+  parser = common.parser(__doc__)
   common.add_setting_flags(parser)
   parser.set_defaults(rows=100, local_epochs=1)
   parser.add_argument('--repetitions', type=int, default=5, help='default: %(default)s')
-  parser.add_argument('--once', action='store_true', help=argparse.SUPPRESS)
+  parser.add_argument('--once', type=bool, default=False, help=argparse.SUPPRESS)
   flags = parser.parse_args()
-  try:
-    setting = common.setting_from(flags)
-    if flags.repetitions < 1:
-      raise InputError(f'--repetitions={flags.repetitions}: must be at least 1')
-    print(json.dumps(_once(setting) if flags.once else measure(setting, flags.repetitions)))
-  except (InputError, EnvironmentFault) as error:
-    print(error, file=sys.stderr)
-    return error.exit_code
-  return 0
+  setting = common.setting_from(flags)
+  if flags.repetitions < 1:
+    raise InputError(f'--repetitions={flags.repetitions}: must be at least 1')
+  return _once(setting) if flags.once else measure(setting, flags.repetitions)
 
 
 def measure(setting: common.Setting, repetitions: int) -> dict[str, Any]:
   """Starts up again and again, and returns what the JSON line says."""
   runs = []
   for _ in range(repetitions):
-    done = subprocess.run(
-      [sys.executable, '-m', 'benchmarks.startup', '--once']
-      + [f'--{name}={value}' for name, value in dataclasses.asdict(setting).items()],
-      cwd=common.ROOT,
-      env=os.environ | {'TF_CPP_MIN_LOG_LEVEL': '3'},
-      capture_output=True,
-      text=True,
-    )
-    if done.returncode:
-      raise EnvironmentFault(f'start-up: {words.last_line(done.stderr, "it said nothing")}')
-    runs.append(json.loads(done.stdout.splitlines()[-1]))
+    runs.append(common.of_process('benchmarks.startup', dataclasses.asdict(setting) | {'once': True}))
     print(json.dumps(runs[-1]), flush=True)
 
   def median(*path: str) -> float:

@@ -17,10 +17,8 @@ FedAvg rounds), over wall time; all are medians over turns:
   load                                          what ran on each core in the minute before
 """
 
-import argparse
 import contextlib
 import dataclasses
-import json
 import pathlib
 import statistics
 import sys
@@ -32,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import common
-from tff_cluster.base.errors import EnvironmentFault, InputError
+from tff_cluster.base.errors import InputError
 from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig, TrainingConfig
 from tff_cluster.phases import live_experiment, run_experiment
@@ -42,24 +40,18 @@ _ALONE = 25
 _MANY = 41
 
 
-def main() -> int:
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-  )
+@common.program
+def main() -> object:
+  parser = common.parser(__doc__)
   parser.add_argument(
     '--rounds', type=int, default=3, help='turns that count, after a first; default: %(default)s'
   )
   parser.add_argument('--rows', type=int, default=_ROWS, help='rows of a client; default: %(default)s')
   parser.add_argument('--model', default='mnist_cnn', help='default: %(default)s')
   flags = parser.parse_args()
-  try:
-    if flags.rounds < 1 or flags.rows < 20:
-      raise InputError(f'--rounds={flags.rounds} --rows={flags.rows}: at least 1 round and 20 rows')
-    print(json.dumps(measure(flags.rounds, flags.rows, flags.model)))
-  except (InputError, EnvironmentFault) as error:
-    print(error, file=sys.stderr)
-    return error.exit_code
-  return 0
+  if flags.rounds < 1 or flags.rows < 20:
+    raise InputError(f'--rounds={flags.rounds} --rows={flags.rows}: at least 1 round and 20 rows')
+  return measure(flags.rounds, flags.rows, flags.model)
 
 
 def measure(rounds: int, rows: int, model: str) -> dict[str, Any]:

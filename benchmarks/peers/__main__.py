@@ -13,9 +13,7 @@ object:
   setting                   what was trained
 """
 
-import argparse
 import dataclasses
-import json
 import os
 import pathlib
 import subprocess
@@ -61,10 +59,9 @@ PEERS = {
 }
 
 
-def main() -> int:
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-  )
+@common.program
+def main() -> object:
+  parser = common.parser(__doc__)
   common.add_setting_flags(parser)
   parser.add_argument(
     '--rounds', type=int, default=5, help='rounds that count, after a first; default: %(default)s'
@@ -78,19 +75,12 @@ def main() -> int:
   )
   parser.add_argument('--peers', default=','.join(PEERS), help='which to measure; default: %(default)s')
   flags = parser.parse_args()
-  try:
-    names = [name for name in flags.peers.split(',') if name]
-    unknown = [name for name in names if name not in PEERS]
-    if unknown:
-      raise InputError(f'--peers: no peer {unknown[0]!r}; known: {", ".join(PEERS)}')
-    result = measure(
-      common.setting_from(flags), flags.rounds, names, flags.cache_dir.expanduser().resolve(), flags.data_dir
-    )
-    print(json.dumps(result))
-  except (InputError, EnvironmentFault) as error:
-    print(error, file=sys.stderr)
-    return error.exit_code
-  return 0
+  names = [name for name in flags.peers.split(',') if name]
+  unknown = [name for name in names if name not in PEERS]
+  if unknown:
+    raise InputError(f'--peers: no peer {unknown[0]!r}; known: {", ".join(PEERS)}')
+  cache = flags.cache_dir.expanduser().resolve()
+  return measure(common.setting_from(flags), flags.rounds, names, cache, flags.data_dir)
 
 
 def measure(

@@ -5,14 +5,15 @@ import re
 
 from docs.programs import drawing
 
-DOCS = pathlib.Path(__file__).parents[1]
+_DOCS = pathlib.Path(__file__).parents[1]
+PICTURE = _DOCS / 'pictures/answer.svg'
 _WIDTH, _LEFT, _RIGHT, _TOP, _STEP = 560, 185, 400, 108, 44
 
 
 def rows() -> list[tuple[str, float, str]]:
   """Returns (contender, mean accuracy of the clients in percent, its clusters) of each row after Phase 1."""
   table = re.findall(
-    r'^\| ([^|]+) \| ([^|]+) \| ([\d.]+)% \| [\d.]+% \|$', (DOCS / 'tutorials/demo.md').read_text(), re.M
+    r'^\| ([^|]+) \| ([^|]+) \| ([\d.]+)% \| [\d.]+% \|$', (_DOCS / 'tutorials/demo.md').read_text(), re.M
   )
   return [(name, float(accuracy), clusters) for name, clusters, accuracy in table if 'Phase 1' not in name]
 
@@ -52,10 +53,3 @@ def _title(name: str) -> str:
 
 def _x(percent: float) -> float:
   return round(_LEFT + (percent - 70) / 30 * (_RIGHT - _LEFT), 1)
-
-
-def write(folder: pathlib.Path = DOCS) -> list[pathlib.Path]:
-  """Writes the picture."""
-  path = folder / 'pictures/answer.svg'
-  path.write_text(draw(rows()))
-  return [path]

@@ -26,9 +26,3 @@ def page() -> str:
     meaning = f'{costs[column.name]} {column.meaning}' if column.name in costs else column.meaning
     lines.append(f'| `{column.name}` | {results_json_page.escaped(meaning)} |\n')
   return ''.join([_INTRODUCTION, *lines])
-
-
-def write(path: pathlib.Path = PAGE) -> list[pathlib.Path]:
-  """Writes the page."""
-  path.write_text(page())
-  return [path]

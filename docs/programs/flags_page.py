@@ -132,9 +132,3 @@ def _escaped(words: str) -> str:
   for sign in ('\\', '|', '*', '_', '[', '<'):
     words = words.replace(sign, f'\\{sign}')
   return words
-
-
-def write(path: pathlib.Path = PAGE) -> list[pathlib.Path]:
-  """Writes the page."""
-  path.write_text(page())
-  return [path]

@@ -87,9 +87,3 @@ def _phase3() -> list[str]:
         f'<rect x="{x - 22 + first:.1f}" y="{y - 14}" width="{44 - first:.1f}" height="28" rx="5" fill="{drawing.color(1)}"/>'
       )
   return parts
-
-
-def write(path: pathlib.Path = PICTURE) -> list[pathlib.Path]:
-  """Writes the picture."""
-  path.write_text(draw())
-  return [path]

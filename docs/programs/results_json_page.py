@@ -97,9 +97,3 @@ def escaped(words: str) -> str:
   for sign in ('|', '*', '_', '[', '<'):
     words = words.replace(sign, f'\\{sign}')
   return re.sub(r'`([^`]*)`', lambda code: code[0].replace('\\', ''), words)
-
-
-def write(path: pathlib.Path = PAGE) -> list[pathlib.Path]:
-  """Writes the page."""
-  path.write_text(page())
-  return [path]

@@ -14,11 +14,20 @@ from docs.programs import (
   results_json_page,
 )
 
+_MADE = {
+  answer_picture.PICTURE: lambda: answer_picture.draw(answer_picture.rows()),
+  comparison_csv_page.PAGE: comparison_csv_page.page,
+  flags_page.PAGE: flags_page.page,
+  phases_picture.PICTURE: phases_picture.draw,
+  results_json_page.PAGE: results_json_page.page,
+}
+
 
 def main() -> None:
-  for each in (answer_picture, comparison_csv_page, flags_page, gallery, phases_picture, results_json_page):
-    for path in each.write():
-      print(path)
+  for path, make in _MADE.items():
+    path.write_text(make())
+    print(path)
+  print(*gallery.write(), sep='\n')
 
 
 if __name__ == '__main__':
