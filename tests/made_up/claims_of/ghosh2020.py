@@ -40,7 +40,7 @@ def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
     'The clusters are',
     _of(name, as_printed(**{'m1200,n200': {'recovery': {'group': (0.7,)}, 'empty_models': (1,)}})),
   )
-  yield 'After round', _of(name, as_printed(**{'m1200,n200': {'rounds_of_changes': ((2, 4),)}}))
+  yield 'After round', _of(name, as_printed(**{'m1200,n200': {'rounds_of_changes': ((2, 14),)}}))
 
 
 def _of(name: str, rows: dict[str, Ours]) -> dict[str, Ours]:
