@@ -3,25 +3,22 @@
 import heapq
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tff_cluster.base.words import duration, plural
 
-if TYPE_CHECKING:
-  from tff_cluster.phases import cost_estimates
-
 
 def estimate_lines(
-  runs: Sequence['cost_estimates.Run'],
-  estimates: Sequence['cost_estimates.Estimate'],
+  runs: Sequence[Any],
+  estimates: Sequence[Any],
   at_once: int = 1,
   parts: Sequence[int] | None = None,
 ) -> list[str]:
   """Returns a line for each run that is planned, what they cost together, and what was not known.
 
   Args:
-    runs: The runs, in the order in which they are begun.
-    estimates: What each costs.
+    runs: The runs, in the order in which they are begun (Run of phases/cost_estimates.py, which this room must not import).
+    estimates: What each costs (Estimate, from there).
     at_once: How many are side by side.
     parts: How many in a row are one run, which does them one after the other (itself and its folds); None: one each.
   """
