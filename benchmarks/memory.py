@@ -48,8 +48,7 @@ def main() -> object:
   for name, least in (('rounds', 10), ('short_rows', 1), ('cohort', 1), ('many_clients', flags.clients)):
     if getattr(flags, name) < least:
       raise InputError(f'--{name}={getattr(flags, name)}: must be at least {least}')
-  result = _PARTS[flags.part](setting, flags) if flags.part else measure(setting, flags)
-  return result
+  return _PARTS[flags.part](setting, flags) if flags.part else measure(setting, flags)
 
 
 def measure(setting: common.Setting, flags: argparse.Namespace) -> dict[str, Any]:

@@ -43,8 +43,8 @@ PRINTED: Mapping[tuple[int, int], tuple[float, float, float, float]] = MappingPr
 )
 # Clients with the most rows, of whom there are the fewest.
 _LARGEST = (1200, 200)
-# Rounds of the table that asks many seeds for their clusters, and the last of them in which a client may choose another model. After
-# it was seen that clients of three seeds still did in rounds 4 and 5 they became fifteen and ten.
+# Rounds of the table that asks many seeds for their clusters, and the last of them in which a client may choose another model. They
+# were five and three until two of three seeds had clients that still did in rounds 4 and 5.
 FIRST_ROUNDS, SETTLED = 15, 10
 # Runs of the public rerun, and those of them that recover the rotations.
 RUNS, RECOVERED = 15, 14
