@@ -57,6 +57,15 @@ def plain_text(field: str) -> str:
   return field[1:] if field.startswith("'") and _FORMULA.match(field[1:]) else field
 
 
+def file_names(labels: Sequence[str]) -> list[str]:
+  """Returns a file name without ending for each label, all different.
+
+  No label becomes a name with a full stop: what a caller adds after one makes it the name of no other label.
+  """
+  plain = [re.sub(r'[^A-Za-z0-9_-]', '_', label)[:60] or '_' for label in labels]
+  return [name if plain.count(name) == 1 else f'{name}.{i}' for i, name in enumerate(plain)]
+
+
 def _cell(value: Any) -> Any:
   if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
     return f"'{value}"

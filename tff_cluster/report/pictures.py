@@ -1,7 +1,6 @@
 """All figures of a run: drawn from its results, saved as SVG and PNG, each with a caption that explains it."""
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +27,7 @@ from tff_cluster.report.figures import (
   membership,
   ordering,
 )
-from tff_cluster.report.files import write_file
+from tff_cluster.report.files import file_names, write_file
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.splits.pictures import split_figures
 from tff_cluster.scorecard import identical_clusterings
@@ -86,7 +85,7 @@ def draw_pictures(
 
 def draw_splits(run: FinishedRun, folder: Path) -> list[Picture]:
   """Draws the splits of a run's bi-partitions and saves them in FOLDER/figures; none where there are none."""
-  names = _file_names([c.label for c in run.results.clusterings])
+  names = file_names([c.label for c in run.results.clusterings])
   return [
     save_drawn(drawn, folder)
     for clustering, name in zip(run.results.clusterings, names, strict=True)
@@ -96,7 +95,7 @@ def draw_splits(run: FinishedRun, folder: Path) -> list[Picture]:
 
 def draw_clients(run: FinishedRun, answers: Sequence[ClusteringAnswer], folder: Path) -> list[Picture]:
   """Draws every client's accuracy before and after each clustering of one of the paper's runs, saved in FOLDER/figures."""
-  names = _file_names([c.label for c in run.results.clusterings])
+  names = file_names([c.label for c in run.results.clusterings])
   return [save_drawn(drawn, folder) for drawn in _client_figures(run, answers, names, True)]
 
 
@@ -113,7 +112,7 @@ def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper:
   merged = run.results.clusterings
   # Files are called after the first of the clusterings that share them, but for those that only one of them has.
   labels = [part.label for clustering in merged for part in identical_clusterings.parts(clustering)]
-  names = dict(zip(labels, _file_names(labels), strict=True))
+  names = dict(zip(labels, file_names(labels), strict=True))
   firsts = [names[identical_clusterings.parts(clustering)[0].label] for clustering in merged]
   yield from _client_figures(run, answers, firsts, is_of_paper)
   yield _rounds_figure(run)
@@ -137,11 +136,6 @@ def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper:
           order=None if truth is None else ordering.client_order(truth),
       ),
   )  # fmt: skip
-
-
-def _file_names(labels: Sequence[str]) -> list[str]:
-  plain = [re.sub(r'[^A-Za-z0-9_-]', '_', label)[:60] or 'clustering' for label in labels]
-  return [name if plain.count(name) == 1 else f'{name}_{i}' for i, name in enumerate(plain)]
 
 
 def _client_figures(
@@ -227,7 +221,7 @@ def _clustering_figures(run: FinishedRun, clustering: Clustering, name: str) -> 
   # A recursion clusters other updates in every split, and these distances are those of one round.
   at_once = [part for part in identical_clusterings.parts(clustering) if part.splits is None]
   for i, kind in enumerate(dict.fromkeys(part.signature for part in at_once)):
-    yield from _geometry_figures(run, clustering, kind, f'{name}_{kind}' if i else name, order)
+    yield from _geometry_figures(run, clustering, kind, f'{name}.{kind}' if i else name, order)
   yield (
       f'label_histogram_{name}', section, f'Label histogram of each cluster, {label}',
       'One column a cluster, one row a label; the darker, the larger the share of that label among the training rows '
