@@ -72,7 +72,7 @@ def test_what_does_not_fit_is_refused_with_both_numbers():
 def test_the_line_names_what_is_known():
   line = SIZE.words(5_000_000_000, 1_000_000)
   assert f'{SIZE.needed(1_000_000) / 1e9:.1f} GB, 5.0 GB are available; signatures on disk: 0.08 GB' in line
-  # Every client of the cohort and every cluster costs so many times the model, whatever that is.
+  # Every client and every cluster costs so many times the model, whatever that is.
   unknown = SIZE.words(None)
-  more = SIZE.needed(30_000_000) - SIZE.needed(20_000_000)
-  assert f' and {more // 40_000_000} times the model' in unknown and 'available' not in unknown
+  more = SIZE.needed(300_000) - SIZE.needed(200_000)
+  assert f' and {more // 400_000} times the model' in unknown and 'available' not in unknown

@@ -5,8 +5,9 @@ The estimate is the resident memory of this process and of the worker together, 
   bytes = PROCESS                                                   Python, TensorFlow and TFF; the worker
         + 6 * rows * row_bytes                                   the rows here: read, shared out, kept
         + 10 * sent * row_bytes                                  those on their way, and in the worker
-        + 4 * parameters * (14 * sending + 6 * clusters + 110)   updates under way, all models of a clustering at a time, and
+        + 4 * parameters * (4 * cohort + 6 * clusters + 60)      updates under way, all models of a clustering at a time, and
                                                                  copies that every run was seen to hold, here and in the worker
+        + 3 * min(4 * parameters * clients, one message)         signatures under way
         + parallel * 250 * 4 * 4 * (activations + 3 * classes)   what a model computes for a batch that it is measured on
         + 160 * clients * classes                                counts by class of clients, on two splits, here and there
         + 32 * clients^2                                         distances
@@ -14,8 +15,7 @@ The estimate is the resident memory of this process and of the worker together, 
         + min(4 * parameters * rounds, PULLED_TO), with Ditto    FedAvg's models, which lie on the disk, as many as are kept here
 
 `sent` are the rows of a cohort, or, where those are fewer, as many as fit into one message when models are measured.
-`sending` are the clients of a cohort, or, where those are fewer, as many of all clients as fit into one message when
-signatures are made. Signatures themselves, 4 * clients * parameters bytes a kind, lie on the disk and are mapped.
+Signatures themselves, 4 * clients * parameters bytes a kind, lie on the disk and are mapped.
 """
 
 import dataclasses
@@ -29,10 +29,13 @@ from tff_cluster.experiment.config import ExperimentConfig
 
 # Of this process and its worker, before any rows or models.
 PROCESS = 900_000_000
-# Copies of the model, by a client that sends, by a cluster, and in any case. Fitted to the peaks of runs of the 2NN with one
-# and one round: 2.1, 2.9 and 6.0 GB for 8, 20 and 60 clients of 1.2 million parameters, 4.1 GB for 4 of 4 million. It is not
-# known what holds the last; neither clusters side by side nor garbage of Python or this process's arenas do.
-_COPIES_A_CLIENT, _COPIES_A_CLUSTER, _COPIES = 14, 6, 110
+# Copies of the model, by a client of a cohort, by a cluster, and in any case, and copies of signatures that are under way. Fitted,
+# from above, to the peaks of runs of the 2NN: 1.6, 1.8 and 3.2 GB for 8, 20 and 60 clients of 1.2 million parameters, 2.5 GB for
+# the latter where 12 train in a round, 2.2 GB for 4 of 4 million, 2.1 GB for 240 of 0.16 million, and 5.8 GB for 1,200, a third
+# of it rows. It is not known what holds the last; neither clusters side by side nor garbage of Python or this
+# process's arenas do.
+_COPIES_A_CLIENT, _COPIES_A_CLUSTER, _COPIES = 4, 6, 60
+_COPIES_OF_SIGNATURES = 3
 _BATCH = 250
 _MESSAGE_BYTES = 400_000_000  # That of engine/jobs.py, which can import TensorFlow.
 _GB = 1e9
@@ -77,8 +80,6 @@ class Size:
       parameters: Of the model.
       activations: Numbers that the model computes for an example, as far as they are known.
     """
-    one_message = _MESSAGE_BYTES // (4 * max(parameters, 1))
-    sending = max(self.cohort, min(self.clients, one_message))
     rows_bytes = self.rows * self.row_bytes
     sent = max(rows_bytes * self.cohort // self.clients, min(rows_bytes, _MESSAGE_BYTES))
     outputs = 8 * self.clusters * (self.rows // 5) * self.num_classes if self.experts else 0
@@ -86,7 +87,8 @@ class Size:
       PROCESS
       + 6 * rows_bytes
       + 10 * sent
-      + 4 * parameters * self._copies(sending)
+      + 4 * parameters * self._copies
+      + _COPIES_OF_SIGNATURES * min(4 * parameters * self.clients, _MESSAGE_BYTES)
       + self.parallel * _BATCH * 16 * (activations + 3 * self.num_classes)
       + 160 * self.clients * self.num_classes
       + 32 * self.clients**2
@@ -103,14 +105,15 @@ class Size:
     """
     there = '' if available is None else f', {available / _GB:.1f} GB are available'
     if parameters is None:
-      copies = self._copies(self.cohort)
+      copies = self._copies + _COPIES_OF_SIGNATURES * self.clients
       return f'memory: about {self.needed(0) / _GB:.1f} GB and {copies} times the model{there}'
     disk = f'signatures on disk: {self.on_disk(parameters) / _GB:.2f} GB'
     return f'memory: about {self.needed(parameters, activations) / _GB:.1f} GB{there}; {disk}'
 
-  def _copies(self, sending: int) -> int:
-    """Returns how often the model is in memory while so many clients send."""
-    return _COPIES_A_CLIENT * sending + _COPIES_A_CLUSTER * self.clusters + _COPIES
+  @property
+  def _copies(self) -> int:
+    """How often the model is in memory at most, beside signatures."""
+    return _COPIES_A_CLIENT * self.cohort + _COPIES_A_CLUSTER * self.clusters + _COPIES
 
   def on_disk(self, parameters: int) -> int:
     """Returns the bytes of the signatures that Phase 1 keeps."""
