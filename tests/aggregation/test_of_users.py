@@ -10,7 +10,7 @@ import pytest
 from tests.made_up.refusals import refused
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import CLIENTS, Clusters, MixingRule, PredictionRule
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.experiment.config import EvaluationConfig, ExperimentConfig
 
 CODE = '''
@@ -276,3 +276,30 @@ def test_a_users_rule_that_trains_and_one_that_cannot(tmp_path, monkeypatch):
     read('training_rules:TWICE,rounds=no')
   with pytest.raises(InputError, match='ENDLESS: a rule that trains needs a parameter rounds'):
     read('training_rules:ENDLESS')
+
+
+@pytest.mark.parametrize('returned', ['None', '1.9', 'True', '-1', '4', '"two"'])
+def test_what_is_no_number_of_rounds_is_refused(returned, tmp_path, monkeypatch):
+  module = f'returns_{re.sub("[^a-z0-9]", "_", returned)}'
+  (tmp_path / f'{module}.py').write_text(
+    'from tff_cluster.aggregation.rule import TrainingRule\n'
+    f'def at_once(train, rounds=3):\n  return {returned}\n'
+    f'def later(train, rounds=3):\n  return {returned} if train(rounds, 0.0).any() else 0\n'
+    'AT_ONCE, LATER = (TrainingRule(name="t", words="trained", function=f) for f in (at_once, later))\n'
+  )
+  monkeypatch.syspath_prepend(tmp_path)
+  with pytest.raises(InputError, match=r'AT_ONCE: it returned .*; expected a number of rounds, from 0 to 3$'):
+    read(f'{module}:AT_ONCE')
+  rule = read(f'{module}:LATER')
+  assert rule.stop(lambda *_: np.zeros(4)) == 0
+  with pytest.raises(InputError, match=r'LATER returned .*; expected a number of rounds, from 0 to 3$'):
+    rule.stop(lambda *_: np.ones(4))
+
+
+def test_a_failing_machine_is_no_fault_of_a_rule():
+  def train(*_):
+    raise fault
+
+  for fault in (EnvironmentFault('no worker'), MemoryError(), OSError(28, 'no space')):
+    with pytest.raises(type(fault)):
+      read('fine_tuned').stop(train)

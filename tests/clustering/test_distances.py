@@ -94,6 +94,15 @@ def test_cosine_near_parallel_and_without_a_direction(path, gap):
   np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-18)
 
 
+@pytest.mark.parametrize('gap', [1e-3, 1e-5])
+def test_cosine_of_float32_vectors_that_are_all_nearly_parallel(path, gap):
+  vectors = (noise(7, 1, 4000) + gap * noise(8, 20, 4000)).astype(np.float32)
+  wide = vectors.astype(WIDE)
+  unit = wide / np.sqrt(np.square(wide).sum(axis=1, keepdims=True))
+  exact = scipy_distance.cdist(unit, unit, 'sqeuclidean') / 2.0
+  np.testing.assert_allclose(pairwise_distances(vectors, 'cosine'), exact, rtol=1e-5, atol=1e-18)
+
+
 @pytest.mark.parametrize('metric', METRICS)
 def test_duplicates_are_exactly_zero_apart(path, metric):
   vectors = noise(7, 30, 110)

@@ -128,7 +128,7 @@ def test_fewer_than_two_clients_that_are_left_are_one_line():
 
 def test_notes_name_at_most_five():
   assert diverged_clients.note(('client_3', 'client_7')) == (
-    '2 clients were not clustered, because their updates were not finite (client_3, client_7); they are kept in the '
+    '2 clients were not clustered, because what they sent was not finite (client_3, client_7); they are kept in the '
     'largest cluster'
   )
   assert '(a); it is kept' in diverged_clients.note('a')

@@ -163,11 +163,52 @@ def test_newcomers_are_where_the_estimator_predicts_them_or_have_the_nearest_mea
   np.testing.assert_array_equal(found.membership.argmax(axis=0), nearest)
 
 
-def test_clients_without_a_finite_vector_are_left_out():
-  clustering = ClusteringConfig('sklearn.cluster:AgglomerativeClustering', n_clusters=25)
-  ids = tuple(map(str, range(25)))
-  outcome = diverged_clients.cluster(clustering, Signatures(VECTORS, ids[:24]), ids, 0)
-  assert outcome.excluded == ('24',) and outcome.assignment.num_clusters == 24
+def test_where_newcomers_go_depends_on_no_other_newcomer():
+  rng = np.random.default_rng(0)
+  given = np.concatenate([rng.normal((side, 0.0), size=(20, 2)) for side in (-1.2, 1.2)])
+  spec = f'{MIXTURE},n_components=2,covariance_type=spherical,membership_threshold=0.2'
+  assignment = found(spec, given).assignment
+  between = int(np.flatnonzero(assignment.membership.all(axis=0))[0])
+  # Alone, a client of both clusters is all that either label has; with others it is not.
+  for places in ([between], [between, 0, 39]):
+    _, twins = joined(spec, given[places], given)
+    np.testing.assert_array_equal(twins.membership, assignment.membership[:, places])
+
+
+def test_an_estimator_that_finds_other_clusters_when_it_is_fitted_again_is_one_line(tmp_path, monkeypatch):
+  (tmp_path / 'drawing.py').write_text(
+    'import numpy as np\nfrom sklearn.base import BaseEstimator, ClusterMixin\n'
+    'class Drawing(ClusterMixin, BaseEstimator):\n  fits = 0\n'
+    '  def fit_predict(self, X, y=None):\n    type(self).fits += 1\n    return np.arange(len(X)) % (1 + type(self).fits)\n'
+    '  def predict(self, X):\n    return np.zeros(len(X), int)\n'
+  )
+  monkeypatch.syspath_prepend(tmp_path)
+  with pytest.raises(InputError, match='drawing:Drawing found other clusters when it was fitted again'):
+    joined('drawing:Drawing', VECTORS[:2])
+
+
+@pytest.mark.parametrize('path', ['AgglomerativeClustering,n_clusters=25', 'KMeans'])
+def test_clients_without_a_finite_vector_are_left_out(path):
+  clustering = parse.parse_clustering_spec(CLUSTER + path)
+  clients = clustering.rule.told_number(clustering.options)  # That of KMeans is its default.
+  ids = tuple(map(str, range(clients)))
+  outcome = diverged_clients.cluster(clustering, Signatures(VECTORS[: clients - 1], ids[:-1]), ids, 0)
+  assert outcome.excluded == (ids[-1],) and outcome.assignment.num_clusters == clients - 1
+
+
+def test_a_method_that_is_one_of_ours_leaves_the_registry_as_it_is():
+  path = 'tff_cluster.clustering.methods.kmeans:METHOD'
+  assert ClusteringConfig(path).rule.name == path
+  assert methods.find('kmeans').name == 'kmeans'
+
+
+def test_components_are_no_clusters_where_an_estimator_has_both():
+  clustering = parse.parse_clustering_spec(f'{CLUSTER}SpectralClustering,n_components=3')
+  assert clustering.words()['told'] == 8  # n_clusters by default.
+  assert parse.parse_clustering_spec(f'{MIXTURE},n_components=3').words()['told'] == 3
+  assert (
+    parse.parse_clustering_spec(f'{CLUSTER}AgglomerativeClustering,n_clusters=none').words()['told'] is None
+  )
 
 
 def test_a_configuration_survives_and_imports_nothing_by_itself():

@@ -114,7 +114,7 @@ def test_clients_that_are_all_equal_give_one_cluster_and_a_note(works, without_r
   assert found['population']['num_classes'] == label + 1
   (clustering,) = found['clusterings']
   assert clustering['num_clusters'] == 1
-  assert any('other signatures are equal' in text for text in clustering['notes'])
+  assert any('cannot tell more of the clients apart' in text for text in clustering['notes'])
 
 
 def test_a_single_client_works(works):

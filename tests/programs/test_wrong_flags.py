@@ -70,7 +70,7 @@ OWN = [
   ('partition', '--clustering=kmeans,num_clusters=4,', "'' is not KEY=VALUE"),
   ('partition', '--clustering=kmeans,num_cluster=3', "unknown key 'num_cluster' (did you mean num_clusters?)"),
   ('partition', '--clustering=kmeans,num_clusters=3,num_clusters=4', 'num_clusters is given twice'),
-  ('partition', '--clustering=kmeans,name=' + 'ü' * 51, 'a clustering name has at most 100 letters'),
+  ('partition', '--clustering=kmeans,name=' + 'ü' * 51, 'a clustering name has at most 100 bytes'),
   ('partition', '--clustering=bipartition --cohort_fraction=0.5', 'bipartition compares the updates of all'),
   ('partition', f'--config_file={LONG}', 'File name too long'),
   ('partition', '--store_dir={tmp}/empty', 'unknown flag --store_dir'),

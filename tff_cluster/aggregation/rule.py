@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tff_cluster.base import words
-from tff_cluster.base.errors import InputError, argument
+from tff_cluster.base.errors import EnvironmentFault, InputError, argument
 
 # What a rule can be to results and pages, so that these follow from the rules:
 CLIENTS = 'clients'  # The models that clients use after Phase 2: the accuracy of a clustering is theirs.
@@ -111,7 +111,7 @@ class Rule:
     """Raises InputError where the values of options, whose names are known, are not what the rule allows."""
 
   def _result(self, given: Mapping[str, Any]) -> Any:
-    """Returns what the function returns; one line of whatever a user's code raises."""
+    """Returns what the function returns; one line of whatever a user's code raises, but for what the machine could not do."""
     if self.path is not None:
       # Copies, because a user's function may write into what it is given.
       given = {name: value if callable(value) else np.array(value) for name, value in given.items()}
@@ -119,8 +119,10 @@ class Rule:
       return self.function(**given, **self.options)
     except InputError as error:
       raise InputError(f'{self.called}: {error}') from error
+    except (EnvironmentFault, MemoryError):
+      raise
     except Exception as error:
-      if self.path is None:
+      if self.code is None:
         raise
       raise InputError(f'{self.called} failed: {type(error).__name__}: {words.message_of(error)}') from error
 
@@ -262,15 +264,29 @@ class TrainingRule(Rule):
     if 'rounds' not in parameters(self.function):
       raise InputError('a rule that trains needs a parameter rounds, the most that clients try')
     try:
-      self.function(train=lambda rounds, proximal_mu: np.zeros(rounds + 1), **options)
+      found = self.function(train=lambda rounds, proximal_mu: np.zeros(rounds + 1), **options)
     except InputError:
       raise
     except Exception as error:
       raise InputError(f'it fails: {type(error).__name__}: {words.message_of(error)}') from error
+    _number_of_rounds('it', found, dataclasses.replace(self, options=options).most_rounds)
 
   def stop(self, train: Callable[[int, float], np.ndarray]) -> int:
-    """Returns after how many rounds clients stop; see rules/fine_tuned.py."""
-    return int(self._result({'train': train}))
+    """Returns after how many rounds clients stop; see rules/fine_tuned.py.
+
+    Raises:
+      InputError: if the function fails, or returns no number of rounds from 0 to most_rounds.
+    """
+    return _number_of_rounds(self.called, self._result({'train': train}), self.most_rounds)
+
+
+def _number_of_rounds(called: str, found: Any, most: Any) -> int:
+  """Returns what a rule that trains returned; raises InputError where it is no number of rounds that it may take."""
+  if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+    raise InputError(f'rounds={most}: must be a whole number, at least 1')
+  if isinstance(found, bool) or not isinstance(found, (int, np.integer)) or not 0 <= found <= most:
+    raise InputError(f'{called} returned {found!r}; expected a number of rounds, from 0 to {most}')
+  return int(found)
 
 
 def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

@@ -15,7 +15,7 @@ class ClusterAssignment:
   Attributes:
     membership: float64[clusters, clients], 1.0 where the client is a member, else 0.0; no empty row
       or column. Rows stand in canonical order (by their sorted member positions), so two equal
-      clusterings are equal arrays.
+      clusterings are equal arrays; rows with the same members, which only shares tell apart, stand as they were given.
     client_ids: The clients' ids, one a column.
     shares: float64[clusters, clients], what a client has of each of its clusters, above 0 for members only; columns sum to
       1. None where it has as much of each. Clusters with shares may have the same members.

@@ -80,7 +80,9 @@ class ClusteringConfig:
     if self.name is not None and not self.name.replace('_', '').replace('-', '').isalnum():
       raise InputError(f'name={self.name!r}: a clustering name has letters, digits, "-" and "_" only')
     if self.name is not None and len(self.name.encode()) > _LONGEST_NAME:
-      raise InputError(f'name={self.name!r}: a clustering name has at most {_LONGEST_NAME} letters')
+      raise InputError(
+        f'name={self.name!r}: a clustering name has at most {_LONGEST_NAME} bytes (a letter beyond ASCII has several)'
+      )
     _ = self.options
 
   def changed(self, **changes: Any) -> 'ClusteringConfig':

@@ -44,8 +44,6 @@ _L1_ROWS = 256
 _CANCELLED: dict[type, float] = {np.float32: 0.05, np.float64: 1e-8}
 # Below this, per feature, squares in float32 may have underflowed.
 _FLOAT32_TINY = 1e-32
-# Powers of ten up to which a scale is kept in float32.
-_FLOAT32_SCALES = 15
 # Below this, 1 - cos has lost digits; half the squared distance of the unit vectors has not.
 _NEARLY_PARALLEL = 1e-6
 
@@ -241,15 +239,12 @@ def _gram(
   clients = len(rows)
   total = np.zeros((clients, clients))
   tiles = _tiles(clients, _TILE_ROWS)
-  factors = scale
-  if scale is not None and precision is np.float32 and (np.abs(np.log10(scale)) < _FLOAT32_SCALES).all():
-    # A factor's rounding is one of the whole vector, no larger than that of the product.
-    factors = scale.astype(np.float32)
 
   def centred(columns: slice) -> np.ndarray:
     block = vectors[:, columns] if clients == len(vectors) else vectors[rows, columns]
-    if factors is not None:
-      block = block * factors[rows, None]
+    if scale is not None:
+      # In float64: rounding of single coordinates would be that of the differences of vectors that are nearly parallel.
+      block = block * scale[rows, None]
     elif precision is np.float64:
       block = np.asarray(block, np.float64)
     # Any origin gives the same distances, so the rounding of the mean itself does no harm.

@@ -192,21 +192,18 @@ def largest(assignment: ClusterAssignment) -> int:
 
 def note(excluded: Sequence[str]) -> str:
   """Returns one sentence that says who was not clustered and why, with at most five names."""
-  was, whose, kept = (
-    ('was', 'its update was', 'it is') if len(excluded) == 1 else ('were', 'their updates were', 'they are')
-  )
+  was, who, kept = ('was', 'it', 'it is') if len(excluded) == 1 else ('were', 'they', 'they are')
   return (
-    f'{words.plural(len(excluded), "client")} {was} not clustered, because {whose} not finite ({names(excluded)}); {kept} kept '
+    f'{words.plural(len(excluded), "client")} {was} not clustered, because what {who} sent was not finite ({names(excluded)}); {kept} kept '
     'in the largest cluster'
   )
 
 
 def note_of_splits(excluded: Sequence[str]) -> str:
   """Returns the same for splits, which some of the clients may have missed, or all of them."""
-  whose = 'its update was' if len(excluded) == 1 else 'their updates were'
-  went = 'it goes' if len(excluded) == 1 else 'they go'
+  who, went = ('it', 'it goes') if len(excluded) == 1 else ('they', 'they go')
   return (
-    f'{words.plural(len(excluded), "client")} could not be compared in every test, because {whose} not finite ({names(excluded)}); in a '
+    f'{words.plural(len(excluded), "client")} could not be compared in every test, because what {who} sent was not finite ({names(excluded)}); in a '
     f'split that missed them {went} with the larger half'
   )
 

@@ -95,7 +95,9 @@ def _seed(random_state: Any) -> int:
 
 
 def _as_option(field: Any, value: Any) -> Any:
-  """Returns a number as the text that the option is on a command line."""
+  """Returns a number as a Python one, or as the text that the option is on a command line."""
+  if isinstance(value, np.generic):
+    value = value.item()
   if fields_lib.plain_type(field)[0] is str and isinstance(value, (int, float)):
     return str(value)
   return value

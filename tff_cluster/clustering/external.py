@@ -11,6 +11,7 @@ to the same vectors, predicts them, and where it predicts nothing to the cluster
 """
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import inspect
@@ -34,7 +35,7 @@ from tff_cluster.clustering.outcome import Joined, Outcome
 
 # Of a membership_threshold that is not given; at more than a half a client has one cluster.
 _MEMBERSHIP = 0.5
-# Arguments that tell an estimator the number of clusters.
+# Arguments that tell an estimator the number of clusters; the first that it has does.
 _NUMBERS = ('n_clusters', 'n_components')
 
 
@@ -61,7 +62,8 @@ def load(path: str) -> Method[Any]:
       raise InputError(
         f'{argument("clustering", path)}: {type(found).__name__} overrides neither cluster nor rounds'
       )
-    # The path is its name: one of the built-in ones could be the same.
+    # The path is its name: one of the built-in ones could be the same, or be this very object.
+    found = copy.copy(found)
     found.name = path  # type: ignore[misc]
     return found
   kind = getattr(found, '_estimator_type', 'clusterer')
@@ -108,12 +110,14 @@ class Estimator(Method[Options]):
     self.name = path  # type: ignore[misc]
     self.title = kind.__name__
     self._kind = kind
-    self._arguments = [
-      name
+    self._defaults = {
+      name: parameter.default
       for name, parameter in inspect.signature(kind).parameters.items()
       if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    ]
-    self.draws = 'random_state' in self._arguments  # type: ignore[misc]
+    }
+    # Of one that has both, components are no clusters.
+    self._number = next((name for name in _NUMBERS if name in self._defaults), None)
+    self.draws = 'random_state' in self._defaults  # type: ignore[misc]
     self.overlaps = hasattr(kind, 'predict_proba')  # type: ignore[misc]
 
   def fields(self) -> dict[str, dataclasses.Field]:
@@ -122,7 +126,7 @@ class Estimator(Method[Options]):
     if not self.overlaps:
       del declared['membership_threshold']
     own = {
-      name: dataclasses.field(metadata={'help': ''}) for name in self._arguments if name != 'random_state'
+      name: dataclasses.field(metadata={'help': ''}) for name in self._defaults if name != 'random_state'
     }
     return declared | {name: field for name, field in own.items() if name not in declared}
 
@@ -160,30 +164,27 @@ class Estimator(Method[Options]):
     return {'signature': options.signature, **told, **options.arguments}
 
   def told_number(self, options: Options) -> int | None:
-    """Returns n_clusters or n_components, where one was given."""
-    for name in _NUMBERS:
-      if isinstance(options.arguments.get(name), int):
-        return int(options.arguments[name])
-    return None
+    """Returns the number of clusters that the estimator is told, by an argument or its default; None where it finds one."""
+    name = self._number
+    count = None if name is None else options.arguments.get(name, self._defaults[name])
+    return int(count) if isinstance(count, int) else None
 
   def check_experiment(
     self, options: Options, num_clients: int, cohort_fraction: float, words: str = ''
   ) -> None:
     """Raises InputError where the estimator is told more clusters than there are clients, by an argument or its default."""
-    parameters = inspect.signature(self._kind).parameters
-    # Of one that has both, components are no clusters.
-    for name in [name for name in _NUMBERS if name in parameters][:1]:
-      count = options.arguments.get(name, parameters[name].default)
-      if isinstance(count, int):
-        number_of_clusters.check_num_clusters(
-          count, num_clients, words, f'{argument("clustering", self.name)}: {name}'
-        )
+    count = self.told_number(options)
+    if count is not None:
+      number_of_clusters.check_num_clusters(
+        count, num_clients, words, f'{argument("clustering", self.name)}: {self._number}'
+      )
 
   def for_clients(self, options: Options, num_clients: int) -> Options:
     """Returns the options for fewer clients."""
-    given = {name: options.arguments.get(name) for name in _NUMBERS}
-    fewer = {n: num_clients for n, count in given.items() if isinstance(count, int) and count > num_clients}
-    return dataclasses.replace(options, arguments={**options.arguments, **fewer})
+    count = self.told_number(options)
+    if count is None or count <= num_clients:
+      return options
+    return dataclasses.replace(options, arguments={**options.arguments, str(self._number): num_clients})
 
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:
     """Returns the clusters that the estimator finds."""
@@ -191,7 +192,11 @@ class Estimator(Method[Options]):
     return Outcome(ClusterAssignment(np.stack(list(rows.values())), evidence.client_ids), notes=notes)
 
   def join(self, options: Options, newcomers: Newcomers) -> Joined:
-    """Returns what the estimator predicts; the cluster with the nearest mean where it predicts none that is there."""
+    """Returns what the estimator predicts; the cluster with the nearest mean where it predicts none that is there.
+
+    Raises:
+      InputError: where the estimator, fitted again, finds other clusters.
+    """
     from tff_cluster.clustering import newcomer_rules
 
     nearest = newcomer_rules.nearest_mean(newcomers)
@@ -203,8 +208,13 @@ class Estimator(Method[Options]):
     with self._told('prediction'):
       new = self._rows(options, model, vectors, np.asarray(model.predict(vectors)))
     label_of = {tuple(np.flatnonzero(row)): label for label, row in rows.items()}
-    labels = [label_of[tuple(members)] for members in newcomer_rules.members(newcomers)]
-    joined = np.stack([new.get(label, np.zeros(len(vectors))) > 0.0 for label in labels])
+    clusters = [tuple(members) for members in newcomer_rules.members(newcomers)]
+    if not set(clusters) <= set(label_of):
+      raise InputError(
+        f'{argument("clustering", self.name)} found other clusters when it was fitted again, so nobody can join them: it draws without '
+        'random_state, or was changed'
+      )
+    joined = np.stack([new.get(label_of[cluster], np.zeros(len(vectors))) > 0.0 for cluster in clusters])
     nowhere = ~joined.any(axis=0)
     joined[:, nowhere] = nearest.membership[:, nowhere]
     return Joined(joined, nowhere)
@@ -212,7 +222,10 @@ class Estimator(Method[Options]):
   def _fitted(
     self, options: Options, evidence: Evidence
   ) -> tuple[Any, dict[Any, np.ndarray], tuple[str, ...]]:
-    """Returns the fitted estimator, float64[clients] of members for each label, and notes."""
+    """Returns the fitted estimator, float64[clients] of members for each label that has some, and notes.
+
+    Of labels with the same members the first is left.
+    """
     import threadpoolctl
 
     arguments = dict(options.arguments)
@@ -233,7 +246,12 @@ class Estimator(Method[Options]):
           f'{argument("clustering", self.name)} returned labels of shape {labels.shape}, type {labels.dtype.name}; '
           f'expected {len(vectors)} whole numbers, one a client'
         )
-      rows = self._rows(options, model, vectors, labels)
+      rows = {}
+      members = set()
+      for label, row in self._rows(options, model, vectors, labels).items():
+        if row.any() and row.tobytes() not in members:
+          members.add(row.tobytes())
+          rows[label] = row
     alone = np.flatnonzero(labels == -1)
     if len(alone) and not self.overlaps:
       del rows[-1]
@@ -258,19 +276,13 @@ class Estimator(Method[Options]):
   def _rows(
     self, options: Options, model: Any, vectors: np.ndarray, labels: np.ndarray
   ) -> dict[Any, np.ndarray]:
-    """Returns float64[clients], 1 for members, for each label that has some; of labels with the same members the first."""
+    """Returns float64[vectors], 1 for members, for each label."""
     if self.overlaps:
       shares = np.asarray(model.predict_proba(vectors))
       member = shares >= (options.membership_threshold or _MEMBERSHIP)
       member[np.arange(len(shares)), shares.argmax(axis=1)] = True
-      found = {k: member[:, k].astype(np.float64) for k in range(member.shape[1])}
-    else:
-      found = {int(label): (labels == label).astype(np.float64) for label in np.unique(labels)}
-    kept: dict[bytes, Any] = {}
-    for label, row in found.items():
-      if row.any():
-        kept.setdefault(row.tobytes(), label)
-    return {label: found[label] for label in kept.values()}
+      return {k: member[:, k].astype(np.float64) for k in range(member.shape[1])}
+    return {int(label): (labels == label).astype(np.float64) for label in np.unique(labels)}
 
   @contextlib.contextmanager
   def _told(self, what: str) -> Iterator[None]:

@@ -28,7 +28,7 @@ def notes_on_number(assignment: ClusterAssignment, asked: int) -> list[str]:
   notes = []
   if assignment.num_clusters < asked:
     notes.append(
-      f'{assignment.num_clusters} of the {asked} clusters asked for have members: other signatures are equal'
+      f'{assignment.num_clusters} of the {asked} clusters asked for have members: the method cannot tell more of the clients apart'
     )
   if assignment.num_clients > 1 and assignment.num_clusters == assignment.num_clients:
     notes.append('every client is alone: there are as many clusters as clients')

@@ -7,7 +7,8 @@ Learning"). The sketch is linear, needs one pass over a vector and can be taken 
 knows seed and dimension sends `dimension` numbers instead of its weights.
 
 Squared Euclidean distances and inner products of sketches are unbiased: their expectation over seeds is that of
-the vectors, and their relative standard deviation is at most sqrt(2 / dimension). So Euclidean distances, and by
+the vectors. The standard deviation is at most sqrt(2 / dimension) of a squared distance itself, and of an inner product
+of the product of the two lengths. So Euclidean distances, and by
 them k-means, dynamic distance and all linkages under l2, and cosine distances carry over.
 
 Departures and choices: no sketch of this kind keeps sums of absolute differences. The l1 distance of two sketches

@@ -304,7 +304,8 @@ class Trainer(measurer.Measurer):
       return state
     like = self.computations.model.weights
     edges = np.cumsum([w.size for w in like])[:-1]
-    sent = np.where(finite[:, np.newaxis], -updates, np.float32(0))
+    sent = -updates
+    sent[~finite] = 0.0
     counted = np.where(finite, weights, 0.0).astype(np.float32)
 
     def shaped(flat: np.ndarray) -> Weights:

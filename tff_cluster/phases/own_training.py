@@ -100,7 +100,8 @@ class FineTuning:
   ):
     """Takes what returns the model that a client goes on from, and how good these are: mean accuracy on validation rows."""
     self._experiment, self._start, self._accuracy = experiment, start, accuracy
-    self._rounds, self._strength = 0, 0.0
+    self._rounds: int | None = None
+    self._strength = 0.0
 
   def train(self, rounds: int, proximal_mu: float = 0.0) -> np.ndarray:
     """Trains every client for so many rounds; see aggregation/rules/fine_tuned.py.
@@ -119,7 +120,7 @@ class FineTuning:
     return np.array([self._accuracy, *later.validation_accuracy])
 
   def stopped(self, rounds: int) -> Trained:
-    """Returns what so many of the rounds that were tried came to.
+    """Returns what so many rounds come to, at most those that were tried.
 
     Only the last round's models are kept: to train so many rounds again takes less than to keep those of all.
     """

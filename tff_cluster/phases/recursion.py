@@ -163,7 +163,7 @@ def _similarity(
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns what `Clients.compare` does, kept in the store."""
   from tff_cluster.clustering import diverged_clients as diverged_clients_lib
-  from tff_cluster.clustering import signatures
+  from tff_cluster.clustering import halves, signatures
 
   clients = [experiment.population.client_digests[k] for k in members]
   folder = experiment.store.artifact(
@@ -187,16 +187,16 @@ def _similarity(
     updates = experiment.trainer.update_matrix(weights, members, number)
     experiment.trained += len(members)
     ids = tuple(experiment.population.client_ids[k] for k in members)
-    norms = np.sqrt(np.square(updates, dtype=np.float64).sum(axis=1))
+    norms = np.array([np.sqrt(np.square(update, dtype=np.float64).sum()) for update in updates])
     finite = diverged_clients_lib.finite_rows(updates)
     if finite.all():
-      similarity = 1.0 - signatures.Signatures(updates, ids).distances('cosine')
+      similarity = halves.similarities(signatures.Signatures(updates, ids))
     else:
       norms[~finite] = np.nan
       similarity = np.full((len(members), len(members)), np.nan)
       if finite.any():
         compared = signatures.Signatures.numbered(updates[finite])
-        similarity[np.ix_(finite, finite)] = 1.0 - compared.distances('cosine')
+        similarity[np.ix_(finite, finite)] = halves.similarities(compared)
     files_lib.save_arrays(path, {'similarity': similarity, 'norms': norms})
   return similarity, norms
 

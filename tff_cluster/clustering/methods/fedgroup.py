@@ -66,20 +66,19 @@ def decomposed_cosines(products: np.ndarray, directions: int) -> np.ndarray:
   return np.round(found, _DECIMALS)
 
 
-def along_means(within: np.ndarray, across: np.ndarray, members: Sequence[np.ndarray]) -> np.ndarray:
+def along_means(norms: np.ndarray, across: np.ndarray, members: Sequence[np.ndarray]) -> np.ndarray:
   """Returns how far vectors reach along the groups' mean vectors; of one vector the farthest has the least dissimilarity.
 
   Args:
-    within: float64[clients, clients], inner products of the clients.
-    across: float64[clients, vectors], those with other vectors.
+    norms: float64[groups], Euclidean lengths of the mean vectors.
+    across: float64[clients, vectors], inner products of the clients with other vectors.
     members: int64[members] of each group.
 
   Returns:
     float64[groups, vectors]; 0 for a group whose mean is zero.
   """
   found = np.zeros((len(members), across.shape[1]))
-  for group, rows in enumerate(members):
-    norm = np.sqrt(max(within[np.ix_(rows, rows)].mean(), 0.0))
+  for group, (rows, norm) in enumerate(zip(members, norms, strict=True)):
     if norm > 0.0:
       found[group] = across[rows].mean(axis=0) / norm
   return found
@@ -110,12 +109,16 @@ class FedGroup(Method[Options]):
     signatures, count = evidence.signatures, options.num_clusters
     number_of_clusters.check_num_clusters(count, signatures.num_clients)
     vectors = signatures.vectors
-    products = cross_distances.inner_products(vectors, vectors, signatures.block_bytes)
     first = _drawn(evidence.seed, len(vectors), count, count * options.pretrain_scale)
-    points = decomposed_cosines(products[np.ix_(first, first)], count)
-    groups, _ = kmeans.fit(points, count, evidence.integer_seed('FedGroup starts', count))
-    members = [first[groups == group] for group in range(groups.max() + 1)]
-    labels = np.argmax(along_means(products, products, members), axis=0)
+    drawn = vectors if len(first) == len(vectors) else vectors[first]
+    across = cross_distances.inner_products(drawn, vectors, signatures.block_bytes)
+    within = across[:, first]
+    groups, _ = kmeans.fit(
+      decomposed_cosines(within, count), count, evidence.integer_seed('FedGroup starts', count)
+    )
+    members = [np.flatnonzero(groups == group) for group in range(groups.max() + 1)]
+    norms = np.array([np.sqrt(max(within[np.ix_(rows, rows)].mean(), 0.0)) for rows in members])
+    labels = np.argmax(along_means(norms, across, members), axis=0)
     labels[first] = groups
     assignment = ClusterAssignment.from_labels(by_first_member(labels), signatures.client_ids)
     notes = number_of_clusters.notes_on_number(assignment, count)
@@ -129,11 +132,9 @@ class FedGroup(Method[Options]):
 
     assert newcomers.known is not None and newcomers.arriving is not None
     known, members = newcomers.known.signatures, newcomer_rules.members(newcomers)
-    within, across = (
-      cross_distances.inner_products(known.vectors, other.vectors, known.block_bytes)
-      for other in (known, newcomers.arriving)
-    )
-    return newcomer_rules.cheapest(-along_means(within, across, members), -across, members)
+    across = cross_distances.inner_products(known.vectors, newcomers.arriving.vectors, known.block_bytes)
+    norms = np.array([np.linalg.norm(_mean(known.vectors, rows)) for rows in members])
+    return newcomer_rules.cheapest(-along_means(norms, across, members), -across, members)
 
   def questions(self, grid: 'Grid', num_clients: int) -> Iterator[dict[str, Any]]:
     """Yields each number of groups that is not above the number of clients."""
@@ -141,6 +142,14 @@ class FedGroup(Method[Options]):
 
 
 METHOD = FedGroup()
+
+
+def _mean(vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+  """Returns float64[features], the mean of some vectors, which are read one by one."""
+  total = np.zeros(vectors.shape[1])
+  for row in rows:
+    total += vectors[row]
+  return total / len(rows)
 
 
 def _drawn(seed: int, clients: int, groups: int, most: int) -> np.ndarray:
