@@ -98,8 +98,10 @@ def list_runs(published: Published | None, root: Path) -> None:
   """Prints what lies in a folder of reproductions and what is missing: of everything, or row by row of one table."""
   from tff_cluster.studies.kept import coverage
 
-  if not root.is_dir() and 'output_dir' in flags.given(flags.RunOptions):
-    raise InputError(f'--output_dir={root}: no such folder; leave it out to list all tables and figures')
+  if not root.is_dir():
+    raise InputError(
+      f'--output_dir={root}: no such folder; an empty one lists all tables and figures with their costs'
+    )
   for line in coverage.lines(coverage.of_folder(root, published), with_rows=published is not None):
     print(line)
 

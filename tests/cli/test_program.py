@@ -206,8 +206,9 @@ def test_a_reader_that_is_gone_is_no_fault(tmp_path):
     ('--nonsense >&- 2>&-', 2, ''),
   ],
 )
-def test_output_that_nobody_takes(line, code, error):
+@pytest.mark.parametrize('program_name', ['phases.clustering', 'phases'])
+def test_output_that_nobody_takes(program_name, line, code, error):
   # The reader is gone before the program has anything to say; its code is that of the pipe's first part.
-  command = f'set -o pipefail; {sys.executable} -m phases.clustering {line}'
+  command = f'set -o pipefail; {sys.executable} -m {program_name} {line}'
   done = subprocess.run(['bash', '-c', command], capture_output=True, text=True)
   assert (done.returncode, done.stderr) == (code, error)

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 
 from tff_cluster.base.errors import InputError
@@ -41,6 +42,21 @@ def made(kind, values):
 def test_whole_numbers_are_floats_where_floats_are_meant():
   whole, point = ({'training': {'learning_rate': value}} for value in (1, 1.0))
   assert ExperimentConfig.from_json(whole).digest == ExperimentConfig.from_json(point).digest
+
+
+@pytest.mark.parametrize('number', [int, np.float64, np.float32, np.int64])
+def test_equal_numbers_of_python_and_numpy_are_one_experiment(number):
+  given = ExperimentConfig(
+    DataConfig(num_clients=np.int64(7)),
+    TrainingConfig(cohort_fraction=number(1), model=np.str_('2nn')),
+    evaluation=EvaluationConfig(ditto=number(1)),
+  )
+  plain = ExperimentConfig(
+    DataConfig(num_clients=7), TrainingConfig(model='2nn'), evaluation=EvaluationConfig(ditto=1.0)
+  )
+  assert given.to_json() == plain.to_json() and given.digest == plain.digest and given.validated() == plain
+  with pytest.raises(InputError, match='too large'):
+    TrainingConfig(learning_rate=10**400)
 
 
 @pytest.mark.parametrize(('kind', 'field'), FIELDS, ids=field_id)

@@ -41,5 +41,8 @@ def test_the_largest_cohort_must_fit(counts, fraction, words):
 def test_orders_of_visits_travel_too():
   population = population_of(17, 1)
   message_sizes.check(population, 0.5, 1_000_000)
-  with pytest.raises(InputError, match=r'hold 1\.9 GB'):
-    message_sizes.check(population, 0.5, 3_000_000)
+  for epochs in (3_000_000, 10**17, 10**18 - 1):
+    with pytest.raises(InputError, match='GB of training rows'):
+      message_sizes.check(population, 0.5, epochs)
+  with pytest.raises(InputError, match=r'use a smaller .*local_epochs'):
+    message_sizes.check(population, 0.5, 10**9)

@@ -38,5 +38,19 @@ def test_figures_that_cannot_be_written_are_told_in_one_line(folder, tmp_path):
   log = round_log(folder / 'phase1.csv', tmp_path / 'board')
   log.release(1, {'loss': 1.0})
   shutil.rmtree(folder)
-  with pytest.raises(EnvironmentFault, match=r'figures of round 2: .*phase1\.csv.*No such file'):
+  with pytest.raises(EnvironmentFault, match=r'round 2 in .*phase1\.csv: .*No such file'):
     log.release(2, {'loss': 0.5})
+
+
+def test_a_first_line_that_a_full_disk_does_not_take_is_told_so_and_is_gone(folder, tmp_path, monkeypatch):
+  import tensorflow as tf
+  import tensorflow_federated as tff
+
+  def full(path, **_):
+    path.with_name(path.name + '_temp1234').write_text('rou')
+    raise tf.errors.ResourceExhaustedError(None, None, f'{path}; No space left on device')
+
+  monkeypatch.setattr(tff.program, 'CSVFileReleaseManager', full)
+  with pytest.raises(EnvironmentFault, match=r'the first line of .*phase1\.csv: .*No space left'):
+    round_log(folder / 'phase1.csv', tmp_path / 'board')
+  assert not list(folder.iterdir())

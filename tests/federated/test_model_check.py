@@ -350,3 +350,38 @@ def test_equal_models_have_equal_digests_whatever_was_made_before():
   }
   assert {name: digest(name) for name in reversed(first)} == first
   assert len(set(first.values())) == len(first)
+
+
+@pytest.mark.parametrize(
+  ('one', 'other'),
+  [
+    (
+      lambda tf, x: tf.function(lambda a, b: a - b)(x, x * x),
+      lambda tf, x: tf.function(lambda a, b: b - a)(x, x * x),
+    ),
+    (
+      lambda tf, x: tf.while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, tf.nn.relu(x - h)), (0, x))[1],
+      lambda tf, x: tf.while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, tf.nn.relu(h - x)), (0, x))[1],
+    ),
+    (
+      lambda tf, x: tf.cond(tf.reduce_sum(x) > 0, lambda: tf.nn.relu(x), lambda: tf.tanh(x)),
+      lambda tf, x: tf.cond(tf.reduce_sum(x) > 0, lambda: tf.tanh(x), lambda: tf.nn.relu(x)),
+    ),
+    (
+      lambda tf, x: tf.switch_case(tf.argmax(x[0]), [lambda: tf.nn.relu(x), lambda: tf.tanh(x)]),
+      lambda tf, x: tf.switch_case(tf.argmax(x[0]), [lambda: tf.tanh(x), lambda: tf.nn.relu(x)]),
+    ),
+  ],
+  ids=['function', 'loop', 'condition', 'switch'],
+)
+def test_what_a_layer_does_within_functions_is_part_of_the_digest(one, other):
+  import tensorflow as tf
+
+  from tff_cluster.federated import client_work
+
+  def digest(call):
+    layers = tf.keras.layers
+    given = [layers.InputLayer((4,)), layers.Lambda(lambda x: call(tf, x)), layers.Dense(3)]
+    return client_work.model_from_keras(tf.keras.Sequential(given), np.float32).graph
+
+  assert digest(one) == digest(one) != digest(other)

@@ -121,6 +121,12 @@ def test_batch_size_0_takes_all_rows_of_a_client_at_once(population, tff_context
   x, y = population.train.client(3)
   expected = numpy_client(*trainer.computations.model.weights, x, y, [np.arange(len(y))], len(y))
   np.testing.assert_allclose(trainer.weights(state)[0], expected[0], rtol=1e-4, atol=1e-5)
+  # So does every number that no client has rows for, beyond int32 too.
+  for batch in (len(y), 2**31 - 1, 10**17):
+    other = make_trainer(population, batch=batch, epochs=1)
+    after, figures = other.round(other.start(other.computations.model.weights), np.array([3]), 1)
+    assert figures['train_loss'] > 0.0
+    np.testing.assert_array_equal(other.weights(after)[0], trainer.weights(state)[0])
 
 
 def test_measures_agree_with_numpy(population, trainer):

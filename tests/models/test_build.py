@@ -1,6 +1,8 @@
 """Models by name: the papers' sizes, seeded weights, and models of users' own."""
 
 import random
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -65,6 +67,28 @@ def test_fan_in_uniform_is_pytorchs_default():
   assert [np.any(one != two) for one, two in zip(before, model.get_weights(), strict=True)] == [True] * 2 + [
     False
   ] * 2
+
+
+def test_fan_in_uniform_reaches_models_within_models_and_is_refused_where_it_reaches_nothing(monkeypatch):
+  from tensorflow import keras
+
+  def nested(shape, classes):
+    inner = keras.Sequential([keras.layers.InputLayer(shape), keras.layers.Dense(5), keras.layers.Dense(5)])
+    return keras.Sequential([keras.layers.InputLayer(shape), inner, keras.layers.Dense(classes)])
+
+  def none(shape, classes):
+    return keras.Sequential([keras.layers.InputLayer(shape), keras.layers.LayerNormalization()])
+
+  module = types.SimpleNamespace(nested=nested, none=none)
+  monkeypatch.setitem(sys.modules, 'of_a_user', module)
+  plain, drawn = (
+    build.build('of_a_user:nested', (4,), 3, 0, each).get_weights() for each in ('model', 'fan_in_uniform')
+  )
+  assert len(drawn) == 6 and all(np.any(one != other) for one, other in zip(plain, drawn, strict=True))
+  # Equal shapes within, and draws of their own.
+  assert np.any(drawn[1] != drawn[3])
+  with pytest.raises(InputError, match='fan_in_uniform has no effect on model=of_a_user:none'):
+    build.build('of_a_user:none', (4,), 4, 0, 'fan_in_uniform')
 
 
 def test_a_seed_gives_the_same_bits_whatever_was_built_before_and_moves_no_global_state():

@@ -364,6 +364,20 @@ def digests_of(found):
   return {name: digests.of_arrays([array]) for name, array in arrays.items()}
 
 
+def test_a_file_that_the_machine_cannot_read_is_not_damaged(tmp_path, monkeypatch):
+  path = tmp_path / 'a.npz'
+  files.save_arrays(path, {'x': np.arange(3.0)})
+
+  def too_many(*_, **__):
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+
+  monkeypatch.setattr(np, 'load', too_many)
+  with pytest.raises(OSError, match='Too many open files'):
+    files.load_or_none(path)
+  monkeypatch.undo()
+  assert names(tmp_path) == ['a.npz'] and files.load_arrays(path)['x'].tolist() == [0.0, 1.0, 2.0]
+
+
 def test_numbers_that_are_changed_behind_the_zips_own_checksum_are_noticed(tmp_path):
   path = tmp_path / 'a.npz'
   files.save_arrays(path, ARRAYS)

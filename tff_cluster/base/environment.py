@@ -77,6 +77,11 @@ def versions() -> dict[str, str]:
   }
 
 
+def version_lines() -> str:
+  """Returns what --version prints."""
+  return '\n'.join(f'{name} {number}' for name, number in versions().items())
+
+
 def gone_on(before: Environment, now: Environment) -> Environment:
   """Returns what a run ran on that is gone on with: what it began on, and each other machine, commit and version that followed."""
 

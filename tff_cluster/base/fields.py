@@ -6,6 +6,7 @@ A section is a frozen dataclass whose fields are made by `option`. The command l
 
 import dataclasses
 import math
+import numbers
 import operator
 import os
 import re
@@ -18,6 +19,7 @@ _Section = TypeVar('_Section')
 # Flags take 18 digits at most; so do files.
 _BELOW = 10**18
 _BOOLEANS = {'true': True, 'false': False}
+_ABSTRACT: dict[type, type] = {int: numbers.Integral, float: numbers.Real, str: str}
 _KINDS = {bool: 'true or false', int: 'int', float: 'float', str: 'text'}
 # Bounds of a number: how a message calls them, and what a value within is to its bound.
 BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
@@ -26,6 +28,15 @@ BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
   'at_most': ('at most', operator.le),
 }
 _NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?')
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+  """What sections of an experiment have in common: numbers are what their fields declare, so that equal sections have one digest."""
+
+  def __post_init__(self):
+    for field in dataclasses.fields(self):
+      object.__setattr__(self, field.name, as_declared(field, getattr(self, field.name)))
 
 
 def option(default: Any, help: str, **metadata: Any) -> Any:
@@ -140,15 +151,21 @@ def is_default(field: dataclasses.Field, value: Any) -> bool:
 
 
 def as_declared(field: dataclasses.Field, value: Any) -> Any:
-  """Returns the value, an integer as a float in a field of floats: 1 and 1.0 are one learning rate, with one digest.
+  """Returns the value as its field's plain type, where it is a number or text that has one: 1, 1.0 and NumPy's are one learning rate.
 
   Raises:
-    InputError: if the integer is too large for a float.
+    InputError: if an integer is too large for a float.
   """
-  if type(value) is not int or plain_type(field)[0] is not float:
+  kind = plain_type(field)[0]
+  if (
+    kind not in _ABSTRACT
+    or type(value) is kind
+    or isinstance(value, bool)
+    or not isinstance(value, _ABSTRACT[kind])
+  ):
     return value
   try:
-    return float(value)
+    return kind(value)
   except OverflowError as error:
     raise InputError(f'a number of the configuration is too large: {error}') from error
 

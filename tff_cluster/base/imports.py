@@ -3,10 +3,11 @@
 import contextlib
 import importlib
 import inspect
+import re
 import sys
 from typing import Any
 
-from tff_cluster.base import digests, words
+from tff_cluster.base import digests, fields, words
 from tff_cluster.base.errors import InputError, argument
 
 _WORDS = {'true': True, 'false': False, 'none': None}
@@ -55,9 +56,9 @@ def plain_value(text: str) -> Any:
   """Returns what an option of a user's code is given as: a number, true, false, none, or else the text."""
   if text.lower() in _WORDS:
     return _WORDS[text.lower()]
-  for kind in (int, float):
-    try:
-      return kind(text)
-    except ValueError:
-      continue
-  return text
+  if re.fullmatch(r'[+-]?[0-9]{1,18}', text):
+    return int(text)
+  try:
+    return fields.number(text)
+  except ValueError:
+    return text

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from tff_cluster.base import errors
+from tff_cluster.cli import signals
 
 PROGRAM = 'tff-cluster'
 COMPLETION = 'completion'
@@ -66,17 +67,27 @@ def main(package: str, folder: pathlib.Path, arguments: Sequence[str]) -> int:
   commands = found(package, folder)
   name, *rest = arguments or _OVERVIEW[:1]
   if name in _OVERVIEW:
-    print(_overview(commands))
-  elif name in _VERSION:
+    return _show(_overview(commands))
+  if name in _VERSION:
     from tff_cluster.base import environment
 
-    print(*(f'{each} {number}' for each, number in environment.versions().items()), sep='\n')
-  elif name == COMPLETION:
+    return _show(environment.version_lines())
+  if name == COMPLETION:
     return _complete(commands, rest)
-  elif name in commands:
-    _run(commands[name], rest)
-  else:
+  if name not in commands:
     return _refuse(f'{name!r} is no command of {PROGRAM}{_hint(name, commands)}')
+  _run(commands[name], rest)
+  return 0
+
+
+def _show(text: str) -> int:
+  """Prints a text, and returns the exit code."""
+  try:
+    print(text, flush=True)
+  except OSError as error:
+    from tff_cluster.cli import program  # Imports more than a list of programs needs.
+
+    return program.ended_by(error)
   return 0
 
 
@@ -102,6 +113,7 @@ def _overview(commands: Mapping[str, Command]) -> str:
 
 
 def _run(command: Command, arguments: Sequence[str]) -> None:
+  signals.take_early()
   from tff_cluster.cli import program
 
   sys.argv = [f'{PROGRAM} {command.name}', *arguments]
@@ -114,8 +126,7 @@ def _complete(commands: Mapping[str, Command], arguments: Sequence[str]) -> int:
     return _refuse(f'{" ".join([COMPLETION, *arguments])}: give one shell, {" or ".join(SHELLS)}')
   from tff_cluster.cli import completion  # Imports every program.
 
-  print(completion.script(arguments[0], PROGRAM, commands), end='')
-  return 0
+  return _show(completion.script(arguments[0], PROGRAM, commands).rstrip('\n'))
 
 
 def _hint(name: str, commands: Mapping[str, Command]) -> str:

@@ -116,7 +116,7 @@ class DisturbOptions:
 
   noise_multipliers: str = fields.option(
     '0,0.001,0.003,0.01,0.03,0.1,0.3,1',
-    'Standard deviations of the noise as multiples of the clip norm, from 0 to 1,000,000, or none; 0 clips only.',
+    'Standard deviations of the noise as multiples of the clip norm, 0 or from 0.000001 to 1,000,000, or none; 0 clips only.',
   )
   bits: str = fields.option('1,2,4,8,16', 'Bits a number that clients quantize to, from 1 to 16, or none.')
   repeats: int = fields.option(

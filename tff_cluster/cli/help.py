@@ -46,7 +46,7 @@ def render(called: str, doc: str, own: Collection[str], kind: str) -> str:
     kind: One of FLAGS.
   """
   if kind == 'version':
-    return '\n'.join(f'{name} {number}' for name, number in environment.versions().items())
+    return environment.version_lines()
   lines = [doc.strip(), '', f'usage: {called} --flag=value ...']
   by_heading: dict[str, list[str]] = {}
   for name in own:

@@ -83,19 +83,24 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
       _flush_stdout()
       return code
   except Exception as error:
-    if signals.came():
-      raise signals.Stopped from None  # It came of leaving in the midst of something.
-    if isinstance(error, BrokenPipeError) and _reader_is_gone():
-      _silence_stdout()
-      return 141
-    fault = faults.of(error)
-    if fault is None:
-      raise
-    if isinstance(error, OSError) and error.filename is None:
-      _silence_stdout()
-    return _end(fault.on_command_line(), fault.exit_code)
+    return ended_by(error)
   finally:
     run_claim.release_output_dirs()
+
+
+def ended_by(error: Exception) -> int:
+  """Tells why a program ends, and returns its exit code; raises the error again where it is neither wrong input nor a failing machine."""
+  if signals.came():
+    raise signals.Stopped from None  # It came of leaving in the midst of something.
+  if isinstance(error, BrokenPipeError) and _reader_is_gone():
+    _silence_stdout()
+    return 141
+  fault = faults.of(error)
+  if fault is None:
+    raise error
+  if isinstance(error, OSError) and error.filename is None:
+    _silence_stdout()
+  return _end(fault.on_command_line(), fault.exit_code)
 
 
 @contextlib.contextmanager
@@ -134,6 +139,8 @@ def _parse(argv: Sequence[str]) -> None:
 
 def _absl_message(error: flags.Error) -> str:
   if isinstance(error, flags.UnrecognizedFlagError):
+    if error.flagname in help_text.FLAGS:
+      return f'--{error.flagname} is for the command line itself, and takes no value'
     is_of_method = error.flagname == 'method' or methods.with_option(error.flagname)
     if is_of_method and 'clustering' in flags.FLAGS:
       return f'--{error.flagname} is no flag here: a clustering and its options are one flag, for instance --clustering=kmeans,num_clusters=2'

@@ -43,6 +43,12 @@ class _Ending:
   told = False
 
 
+def take_early() -> None:
+  """Has Ctrl-C end a program that is still importing what it needs, in the same line; `take` puts its own in the place."""
+  if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, _end_early)
+
+
 def take() -> None:
   """Has signals raise Stopped in this thread, which is the main one."""
   for number in _ENDINGS:
@@ -94,6 +100,12 @@ def _stop(number: int, frame: types.FrameType | None) -> None:
   # Not by threading, whose locks this thread may hold just now.
   _thread.start_new_thread(_end_at_last, ())
   raise Stopped
+
+
+def _end_early(number: int, frame: types.FrameType | None) -> None:
+  del frame
+  _Ending.by = number
+  _end_at_once()
 
 
 def _send_again(pipe: int, thread: int) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError, argument
-from tff_cluster.base.fields import option
+from tff_cluster.base.fields import Section, option
 from tff_cluster.data import datasets
 
 DATASETS = tuple(datasets.registered())
@@ -19,7 +19,7 @@ GROUPED = ('label_swapped', 'label_permuted', 'rotated', 'mixture')
 
 
 @dataclasses.dataclass(frozen=True)
-class DataConfig:
+class DataConfig(Section):
   """Which rows, and which client holds them."""
 
   dataset: str = option(

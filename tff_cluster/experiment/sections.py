@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.cost import UNITS
-from tff_cluster.base.fields import option
+from tff_cluster.base.fields import Section, option
 from tff_cluster.models.builtin import MODELS
 
 INITIALIZERS = ('model', 'fan_in_uniform')
@@ -32,7 +32,7 @@ _OPTIMIZATION = (
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(Section):
   """Model, client work and rounds of Phases 1 and 2."""
 
   model: str = option(
@@ -158,7 +158,7 @@ class TrainingConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class EvaluationConfig:
+class EvaluationConfig(Section):
   """What is measured beside the standing comparison, and what is trained for that alone."""
 
   target_accuracy: float = option(
@@ -214,3 +214,4 @@ class EvaluationConfig:
   def __post_init__(self):
     if isinstance(self.aggregation, list):  # As JSON has it, and as callers may write it.
       object.__setattr__(self, 'aggregation', tuple(self.aggregation))
+    super().__post_init__()

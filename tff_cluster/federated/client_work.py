@@ -281,7 +281,10 @@ def build_client_update(model: Model, local: optimizers.Local) -> ClientUpdate:
   ) -> _Update:
     x, y, order = data['x'], data['y'], data['order']
     rows = tf.shape(y)[0]
-    size = tf.constant(local.batch_size) if local.batch_size else tf.maximum(rows, 1)
+    # No batch is larger than the client: a sum with a batch size of any number could leave int32.
+    size = tf.maximum(rows, 1)
+    if local.batch_size:
+      size = tf.minimum(size, min(local.batch_size, tf.int32.max))
     batches = (rows + size - 1) // size
     steps = tf.shape(order)[0] * batches
     initial = tuple(initial)

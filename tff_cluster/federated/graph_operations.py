@@ -1,6 +1,7 @@
 """The operations of a model's graph: those that cannot be trusted or repeated are refused, and all have one digest."""
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable, Mapping
 
 import tensorflow as tf
 
@@ -35,11 +36,21 @@ def refuse(graph: tf.Graph, has_dropout: bool) -> None:
 
 
 def digest(graph: tf.Graph) -> str:
-  """Returns a digest of the operations of a graph and of its functions, without their names."""
+  """Returns a digest of the operations of a graph and of the functions that it calls, without their names."""
   definition = graph.as_graph_def()
-  functions = [digests.of_json(_told(function.node_def)) for function in definition.library.function]
-  # The order of functions is that of their names, which have running numbers.
-  return digests.of_json([_told(definition.node), sorted(functions)])
+  functions = {function.signature.name: function for function in definition.library.function}
+
+  @functools.cache
+  def of_function(name: str) -> str:
+    function = functions[name]
+    arguments = {
+      argument.name: ['argument', place] for place, argument in enumerate(function.signature.input_arg)
+    }
+    nodes, places = _told(function.node_def, arguments, of_function)
+    returned = [_source(function.ret[output.name], places) for output in function.signature.output_arg]
+    return digests.of_json([nodes, returned])
+
+  return digests.of_json(_told(definition.node, {}, of_function)[0])
 
 
 def _operation_types(graph: tf.Graph) -> set[str]:
@@ -49,19 +60,31 @@ def _operation_types(graph: tf.Graph) -> set[str]:
   return {node.op for node in (*definition.node, *inner)}
 
 
-def _told(nodes: Iterable[tf.compat.v1.NodeDef]) -> list[Json]:
-  """Returns the operations of a graph as JSON, named by their places."""
-  places = {node.name: place for place, node in enumerate(nodes)}
+def _told(
+  nodes: Iterable[tf.compat.v1.NodeDef],
+  arguments: Mapping[str, Json],
+  of_function: Callable[[str], str],
+) -> tuple[list[Json], dict[str, Json]]:
+  """Returns operations as JSON, named by their places, and the places by name.
+
+  Args:
+    nodes: The operations of a graph or of a function.
+    arguments: What the function's arguments are told as, by name.
+    of_function: Returns the digest of a function by its name, which has a running number.
+  """
+  places: dict[str, Json] = {**arguments, **{node.name: place for place, node in enumerate(nodes)}}
   told: list[Json] = []
   for node in nodes:
-    # An input is NAME, NAME:NUMBER, ^NAME or NAME:OUTPUT:NUMBER.
-    inputs = [
-      [places.get(name.lstrip('^').partition(':')[0], -1), name.partition(':')[2]] for name in node.input
-    ]
-    values = {
-      key: str(value)
-      for key, value in node.attr.items()
-      if key not in _NUMBERED and not value.HasField('func')
-    }
-    told.append([node.op, inputs, values])
-  return told
+    values: dict[str, Json] = {}
+    for key, value in node.attr.items():
+      called = [value.func] if value.HasField('func') else value.list.func
+      if key not in _NUMBERED:
+        values[key] = [of_function(each.name) for each in called] if called else str(value)
+    told.append([node.op, [_source(name, places) for name in node.input], values])
+  return told, places
+
+
+def _source(name: str, places: Mapping[str, Json]) -> Json:
+  """Returns an input as JSON: it is NAME, NAME:NUMBER, ^NAME or NAME:OUTPUT:NUMBER."""
+  node, _, output = name.removeprefix('^').partition(':')
+  return [places[node], output, name.startswith('^')]

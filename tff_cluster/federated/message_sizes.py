@@ -18,11 +18,13 @@ def check(population: population_lib.Population, cohort_fraction: float, local_e
     local_epochs: How often each visits its rows, in an order of its own each time.
   """
   train = population.train
-  sizes = train.counts * (train.x[:1].nbytes + 4) + train.counts * 4 * local_epochs
-  members = population_lib.cohort_size(cohort_fraction, len(sizes))
-  cohort = int(np.sort(sizes)[::-1][:members].sum())
+  # A row, its label, and its places in the orders; integers of Python, since epochs may be any number.
+  row_bytes = train.x[:1].nbytes + 4 + 4 * local_epochs
+  members = population_lib.cohort_size(cohort_fraction, len(train.counts))
+  cohort = row_bytes * int(np.sort(train.counts)[::-1][:members].sum())
   if cohort > _MAX_BYTES:
     fewer = argument('rows_per_client') if members == 1 else argument('cohort_fraction')
+    fewer = argument('local_epochs') if 8 * local_epochs > row_bytes else fewer
     raise InputError(
       f'a cohort can hold {cohort / 1e9:.1f} GB of training rows, TFF sends at most {_MAX_BYTES / 1e9:.1f} GB '
       f'a round; use a smaller {fewer}'

@@ -1,10 +1,11 @@
 """Releases a stage's figures round by round through tff.program: a CSV file and a TensorBoard folder."""
 
 import collections
+import contextlib
 import glob
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -25,6 +26,7 @@ class RoundLog:
   """
 
   def __init__(self, csv_file: pathlib.Path, tensorboard_folder: pathlib.Path):
+    """Begins the log; raises EnvironmentFault where it cannot be written."""
     folder_guard.check(csv_file)  # The managers make folders without being asked.
     self._csv_file = csv_file
     self._remove_rows()
@@ -34,10 +36,11 @@ class RoundLog:
       if re.fullmatch(r'events\.out\.tfevents\.[^/]+', name):
         (tensorboard_folder / name).unlink(missing_ok=True)
     there = set(tensorboard_folder.glob('events.*'))
-    self._managers = (
-      tff.program.CSVFileReleaseManager(csv_file, key_fieldname='round'),
-      tff.program.TensorBoardReleaseManager(tensorboard_folder),
-    )
+    with self._whole_or_gone('the first line of'):
+      self._managers = (
+        tff.program.CSVFileReleaseManager(csv_file, key_fieldname='round'),
+        tff.program.TensorBoardReleaseManager(tensorboard_folder),
+      )
     files.save_json(ours, [path.name for path in set(tensorboard_folder.glob('events.*')) - there])
 
   def release(self, round_number: int, figures: Mapping[str, float]) -> None:
@@ -55,11 +58,17 @@ class RoundLog:
       for manager in self._managers:
         await manager.release(collections.OrderedDict(figures), round_number)
 
-    try:
+    with self._whole_or_gone(f'round {round_number} in'):
       event_loop.complete(release_to_all())
-    except tf.errors.OpError as error:  # What TensorFlow's files raise for a full or failing disk.
+
+  @contextlib.contextmanager
+  def _whole_or_gone(self, what: str) -> Iterator[None]:
+    """Tells what TensorFlow's files raise for a full or failing disk in one line, and removes what was half written."""
+    try:
+      yield
+    except tf.errors.OpError as error:
       self._remove_rows()
-      raise EnvironmentFault(f'the figures of round {round_number}: {error.message}') from error
+      raise EnvironmentFault(f'{what} {self._csv_file}: {error.message}') from error
 
   def _remove_rows(self) -> None:
     """Removes the CSV file, and what a killed process had half written beside it."""

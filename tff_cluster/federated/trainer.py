@@ -333,13 +333,11 @@ class Trainer(measurer.Measurer):
     """Returns float32[features], the plain mean of the clients' local_updates, which are added up where they are made."""
     jobs = self._training(clients, round_number, equal=True)
     model = tff.learning.models.ModelWeights(tuple(weights), ())
-    if self.workers.apart:
-      chunks = [[jobs[k] for k in chunk] for chunk in chunked_sum.chunks(len(jobs))]
-      found = self.computations.add_totals(
-        self._few(self.workers.totals(self.computations.totals, [model], chunks))
-      )
-    else:
-      (found,) = self.workers.totals(self.computations.totals, [model], [jobs])
+    # By chunks, on one machine too: they may be more clients than a cohort, whose rows alone are known to fit into a message.
+    chunks = [[jobs[k] for k in chunk] for chunk in chunked_sum.chunks(len(jobs))]
+    found = self.computations.add_totals(
+      self._few(self.workers.totals(self.computations.totals, [model], chunks))
+    )
     if found['counts']['dropped']:
       return np.full(self.computations.model.num_parameters, np.nan, np.float32)
     total = np.concatenate([np.ravel(array) for array in found['sum']['update']])

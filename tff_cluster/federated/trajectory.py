@@ -9,7 +9,6 @@ starts from the global model goes on as FedAvg without clusters does, and is not
 storage/saved_rounds.py loads without it.
 """
 
-import contextlib
 import dataclasses
 import pathlib
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -214,8 +213,10 @@ def run(
   kept = None
   if stop is None and saved_rounds.are_kept(folder, left):
     kept = saved_rounds.load_kept(folder, wanted)
-  with contextlib.nullcontext() if kept is not None else trajectory.store.working_on(folder):
-    record = work.do(kept)
+  if kept is not None:  # Nothing is written, so that nobody has to wait.
+    return work.outcome(work.do(kept))
+  with trajectory.store.working_on(folder):
+    record = work.do(None)
     saved_rounds.tidy(folder, work.wanted | left)
   return work.outcome(record)
 

@@ -31,8 +31,8 @@ def build(
   import tensorflow as tf
 
   function = _imported(name) if name not in builtin.MODELS else _built_in(name)
-  # Keras initializers without a seed of their own draw from the global generators; they are set for
-  # the time of this call only.
+  # Keras initializers without a seed of their own draw from the global generators. Python's and NumPy's are set for the time of this
+  # call only, TensorFlow's from then on: nobody can ask it for the seed that it had.
   python_state, numpy_state = random.getstate(), np.random.get_state()
   tf.keras.backend.reset_uids()  # Layer names, and with them to_json(), depend on nothing built before.
   tf.keras.utils.set_random_seed(seeding.integer_seed(seed, 'initial weights'))
@@ -68,26 +68,38 @@ def build(
       'saw, which differ from client to client and which no gradient trains; use keras.layers.GroupNormalization or '
       'LayerNormalization instead'
     )
-  if initializer == 'fan_in_uniform':
-    draw_fan_in_uniform(model, seed)
+  if initializer == 'fan_in_uniform' and not draw_fan_in_uniform(model, seed):
+    raise InputError(
+      f'{argument("initializer", initializer)} has no effect on {argument("model", name)}, which has no dense or convolutional layer'
+    )
   return model
 
 
-def draw_fan_in_uniform(model: Any, seed: int) -> None:
-  """Draws kernels and biases of dense and convolutional layers from U(-1/sqrt(fan in), 1/sqrt(fan in)).
+def draw_fan_in_uniform(model: Any, seed: int, *places: int) -> int:
+  """Draws kernels and biases of dense and convolutional layers from U(-1/sqrt(fan in), 1/sqrt(fan in)); returns of how many layers.
 
   The default of PyTorch for these layers; the weights of other layers stay. Glorot uniform, the default of Keras,
   gives mnist_cnn's dense layers kernels 2.3 times as large.
+
+  Args:
+    model: The model, or one that is a layer of it.
+    seed: The experiment's seed.
+    *places: Where that layer stands, of models within models.
   """
   from tensorflow import keras
 
   kinds = (keras.layers.Dense, keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
+  drawn = 0
   for number, layer in enumerate(model.layers):
-    if type(layer) in kinds:
-      rng = seeding.generator(seed, 'initial weights', number)
+    if isinstance(layer, keras.Model):
+      drawn += draw_fan_in_uniform(layer, seed, *places, number)
+    elif type(layer) in kinds:
+      drawn += 1
+      rng = seeding.generator(seed, 'initial weights', *places, number)
       shapes = [weight.shape for weight in layer.get_weights()]
       bound = float(np.prod(shapes[0][:-1])) ** -0.5
       layer.set_weights([rng.uniform(-bound, bound, shape).astype(np.float32) for shape in shapes])
+  return drawn
 
 
 def outputs_probabilities(model: Any) -> bool:

@@ -1,6 +1,7 @@
 """Files that are whole or not there: atomic writes, checksums and seals."""
 
 import contextlib
+import errno
 import hashlib
 import io
 import itertools
@@ -299,9 +300,13 @@ def _read_by_numpy(path: pathlib.Path) -> Iterator[None]:
   """Tells damage from what else can go wrong where NumPy reads a file."""
   try:
     yield
-  except (FileNotFoundError, MemoryError):
+  except MemoryError:
     raise
   except Exception as error:
+    # The machine's, such as too many open files. Damaged bytes have zipfile and NumPy raise OSErrors without a number, or seek to
+    # a place that is none.
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+      raise
     # What zipfile, the tokenizer and NumPy raise on damaged bytes is of many kinds (NotImplementedError, RuntimeError, ...).
     raise damage(path, error) from error
 

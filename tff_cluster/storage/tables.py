@@ -14,9 +14,12 @@ def read(path: Path) -> tuple[Sequence[str], list[dict[str, str]]]:
 
   Raises:
     FileNotFoundError: if it is not there.
-    InputError: if it has no header, or a line has more or fewer cells than it.
+    InputError: if it is no UTF-8 text, has no header, or a line has more or fewer cells than it.
   """
-  header, *lines = [*csv.reader(io.StringIO(small_file.read(path).decode())), []][:-1] or [[]]
+  try:
+    header, *lines = list(csv.reader(io.StringIO(_decoded(path)))) or [[]]
+  except csv.Error as error:
+    raise InputError(f'{path} is no CSV file: {error}') from error
   if not header:
     raise InputError(f'{path} is empty; expected a header')
   for number, line in enumerate(lines, 2):
@@ -26,8 +29,15 @@ def read(path: Path) -> tuple[Sequence[str], list[dict[str, str]]]:
 
 
 def text(path: Path) -> str:
-  """Returns what a small text file holds; empty where it is not there."""
+  """Returns what a small text file holds; empty where it is not there. Raises InputError if it is no UTF-8 text."""
   try:
-    return small_file.read(path).decode()
+    return _decoded(path)
   except FileNotFoundError:
     return ''
+
+
+def _decoded(path: Path) -> str:
+  try:
+    return small_file.read(path).decode()
+  except UnicodeDecodeError as error:
+    raise InputError(f'{path} is no UTF-8 text') from error

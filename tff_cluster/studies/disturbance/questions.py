@@ -10,8 +10,9 @@ from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.studies.disturbance.document import LeftOut
 
-# Far above what leaves anything of an update; times the largest clip norm it is still a number of float32.
-_LARGEST_NOISE = 1_000_000
+# Far above what leaves anything of an update; times the largest clip norm it is still a number of float32. Below the least no
+# noise is told apart from none, and the accountant of its privacy fails.
+_LEAST_NOISE, _LARGEST_NOISE = 1e-6, 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,19 +36,27 @@ def read_questions(given: Any) -> Questions:
   """Reads the lists of cli.flags.DisturbOptions.
 
   Raises:
-    InputError: naming the list with an unknown or repeated entry, or where nothing is asked.
+    InputError: naming the list with an unknown or repeated entry, what has no effect, or where nothing is asked.
   """
   multipliers = _numbers(
     'noise_multipliers',
     given.noise_multipliers,
     fields.number,
-    f'a number from 0 to {_LARGEST_NOISE:,}',
-    lambda value: 0.0 <= value <= _LARGEST_NOISE,
+    f'0 or a number from {_LEAST_NOISE:f} to {_LARGEST_NOISE:,}',
+    lambda value: value == 0.0 or _LEAST_NOISE <= value <= _LARGEST_NOISE,
   )
   bits = _numbers('bits', given.bits, int, 'a whole number from 1 to 16', lambda value: 1 <= value <= 16)
   if not multipliers and not bits:
     raise InputError(
       f'{argument("noise_multipliers", "none")} and {argument("bits", "none")} ask nothing; give at least one of the two'
+    )
+  if not multipliers and given.clip_norm is not None:
+    raise InputError(
+      f'{argument("clip_norm", given.clip_norm)} has no effect with {argument("noise_multipliers", "none")}'
+    )
+  if not bits and not any(multipliers) and given.repeats != type(given).repeats:
+    raise InputError(
+      f'{argument("repeats", given.repeats)} has no effect where nothing is drawn: no noise and no random rounding'
     )
   return Questions(
     tuple(sorted(multipliers)), tuple(sorted(bits, reverse=True)), given.repeats, given.clip_norm
