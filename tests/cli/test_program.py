@@ -212,3 +212,14 @@ def test_output_that_nobody_takes(program_name, line, code, error):
   command = f'set -o pipefail; {sys.executable} -m {program_name} {line}'
   done = subprocess.run(['bash', '-c', command], capture_output=True, text=True)
   assert (done.returncode, done.stderr) == (code, error)
+
+
+@pytest.mark.parametrize(
+  ('argument', 'code', 'error'), [('-m', 130, 'interrupted; '), ('-c', -2, 'KeyboardInterrupt')]
+)
+def test_ctrl_c_while_a_program_imports_what_it_needs(argument, code, error):
+  lines = (
+    f'import os, signal, sys; sys.argv = [{argument!r}]; import phases; os.kill(os.getpid(), signal.SIGINT)'
+  )
+  done = subprocess.run([sys.executable, '-c', lines], capture_output=True, text=True)
+  assert done.returncode == code and done.stderr.rstrip().splitlines()[-1].startswith(error)

@@ -285,8 +285,9 @@ def test_most_rows_and_some_rows_do_not_wait_for_the_others():
   claims = {c.words: c for c in briggs2020.PUBLISHED['fl_hc/table3'].claims}
   most = next(c for words, c in claims.items() if 'more than half of the rows: accuracy' in words)
   names = list(seeds)
-  assert most.check({name: seeds[name] for name in names[:9]}).verdict == 'holds'
-  assert most.check({name: seeds[name] for name in names[:8]}).verdict == 'not run'
+  # Of the fifteen that the paper finished.
+  assert most.check({name: seeds[name] for name in names[:8]}).verdict == 'holds'
+  assert most.check({name: seeds[name] for name in names[:7]}).verdict == 'not run'
   two = next(c for words, c in claims.items() if words.startswith('In some rows'))
   assert two.check({name: seeds[name] for name in ('cf 0.2, n 1', 'cf 0.2, n 10')}).verdict == 'holds'
 

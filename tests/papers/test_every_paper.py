@@ -5,6 +5,7 @@ import pytest
 from tests.made_up.published_table import table
 from tests.made_up.refusals import refused
 from tff_cluster.papers import catalogue
+from tff_cluster.scorecard import rows
 from tff_cluster.scorecard.claims import RuledClaim, judged
 from tff_cluster.studies.reproduction import runs
 
@@ -29,6 +30,19 @@ def test_it_is_found_can_be_run_and_its_claims_wait_for_their_rows(published, tm
     jobs = runs.plan(published, published.scale(scale), (0,), tmp_path)
     assert sorted(row.name for job in jobs for row in job.rows) == sorted(names)
     assert all(len(job.rows) == max(len(job.config.clusterings), 1) for job in jobs)
+
+
+def test_a_number_says_what_of_a_run_it_is_about():
+  stages = {
+    rows.fedavg_over_rows: rows.BASELINE,
+    rows.alone_over_rows: rows.ALONE,
+    rows.fine_tuned_over_rows: rows.FINE_TUNED,
+    rows.clusters_over_rows: rows.CLUSTERS,
+  }
+  cells = [(published, cell) for published in catalogue.PUBLISHED.values() for cell in published.cells]
+  about = [(published.name, cell) for published, cell in cells if cell.read in stages]
+  assert {name.partition('/')[0] for name, _ in about} >= {'ifca', 'fedem', 'fedsoft', 'cfl_gp'}
+  assert not [(name, cell.row, cell.column) for name, cell in about if cell.stage != stages[cell.read]]
 
 
 def test_a_cell_or_a_claim_about_a_row_that_is_not_there_is_told_when_the_paper_is_read():

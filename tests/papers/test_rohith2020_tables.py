@@ -85,6 +85,13 @@ def test_another_setting_is_never_a_reproduction_and_says_what_it_was():
     ({'data': {'rows_per_client': 100}}, '100 rows a client', True),
     ({'data': {'malicious_clients': 0.2}}, '0.2 of the clients malicious, the paper has none', False),
     ({'server_optimizer': 'adam'}, 'server_optimizer adam, the paper has plain federated averaging', False),
+    ({'cluster_start': 'global_model'}, 'clusters start from the global model', False),
+    ({'sketch_dimension': 50}, 'sketches of 50 numbers', False),
+    (
+      {'data': {'dataset': 'mnist', 'partition': 'pathological', 'noise_clients': 0.3}},
+      '0.3 of the clients',
+      False,
+    ),
     ({'aggregator': 'robust'}, 'aggregator robust, the paper has the mean', False),
   ],
 )

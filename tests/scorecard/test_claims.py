@@ -36,8 +36,8 @@ def _rows(**values):
     ({'a': (1.0,) * 3, 'b': (2.0,) * 3}, 'holds', '+1.00 points to +2.00 points (so in 2 of 2)', '3 seeds'),
     ({'a': (1.0,) * 3, 'b': (0.0,) * 3}, 'fails', '0.00 points to +1.00 points (so in 1 of 2)',
      'not on the claim’s side: b 0.00 points; 3 seeds'),
-    ({'a': (1.0,) * 3, 'b': (0.0, 1.0, 2.0)}, 'undecided', '+1.00 points (so in 1 of 2)',
-     'not on the claim’s side: b +1.00 points (−1.48 to +3.48); 3 seeds'),
+    ({'a': (1.0,) * 3, 'b': (0.0, 1.0, 2.0)}, 'undecided', '+1.00 points (so in 1 of 2, undecided in 1)',
+     'undecided: b +1.00 points (−1.48 to +3.48); 3 seeds'),
     ({'a': (1.0,)}, 'not run', '+1.00 points (so in 1 of 1 measured)', 'on the claim’s side; not run: b; 1 seed'),
     ({'b': (0.0,) * 3}, 'fails', '0.00 points (so in 0 of 1 measured)', 'not on the claim’s side: b 0.00 points; not run: a; 3 seeds'),
     ({'a': (1.0,), 'b': (0.2,)}, 'one seed', '+0.20 points to +1.00 points (so in 1 of 2)',
@@ -85,8 +85,30 @@ def test_rows_are_compared_in_the_seeds_that_both_have():
   # It is the differences that count: seeds may be far apart.
   finding = claim.check(rows)
   assert (finding.verdict, finding.ours) == ('holds', '+1.03 points (+0.89 to +1.18)')
+  # Told are the seeds that were compared.
+  assert finding.note == '3 seeds'
   apart = {**rows, 'b': _row('b', (60.0, 71.0, 92.0), (7, 8, 9))}
-  assert claim.check(apart).verdict == 'not run'
+  found = claim.check(apart)
+  assert (found.verdict, found.note) == ('not run', 'rows that it compares have no seed in common')
+
+
+def test_a_single_undecided_part_is_on_no_side():
+  assert _claim('a').check(_rows(a=(0.5, 0.9, 1.3))) == Finding(
+    'undecided', '+0.90 points (−0.09 to +1.89)', '3 seeds'
+  )
+  assert _claim('a').check(_rows(a=(0.1, 0.2, 0.3))).note == 'not on the claim’s side; 3 seeds'
+
+
+def test_infinite_numbers_are_counted_beside_the_mean_of_the_others():
+  assert (
+    _claim('a').check(_rows(a=(math.inf, 2.0, 4.0))).ours
+    == '+3.00 points (infinite in 1 of 3 seeds, left out)'
+  )
+  part = claims.above('a against b', ('a', 'b'), _read('a'), _read('b'))
+  found = Claim('words', 'source', 'printed', (part,)).check(
+    _rows(a=(math.inf, 10.0, 12.0), b=(20.0, math.inf, 30.0))
+  )
+  assert found.ours == '−18.00 points (infinite in 2 of 3 seeds, left out)'
 
 
 def test_a_lead_below_the_margin_is_none():
@@ -105,7 +127,8 @@ def test_yes_or_no_is_told_by_seeds_and_what_is_not_defined_decides_nothing():
   finding = _claim('a').check(_rows(a=(math.nan,) * 3))
   assert (finding.verdict, finding.ours) == ('undecided', 'not defined')
   assert (
-    _claim('a', 'b').check(_rows(a=(math.nan,) * 3, b=(math.nan,) * 3)).ours == 'not defined (so in 0 of 2)'
+    _claim('a', 'b').check(_rows(a=(math.nan,) * 3, b=(math.nan,) * 3)).ours
+    == 'not defined (so in 0 of 2, undecided in 2)'
   )
 
 

@@ -45,7 +45,7 @@ class Cell:
     window: What is judged in place of `read` where a number fluctuates from round to round: means over several rounds.
     window_words: Which rounds these are.
     window_baseline: FedAvg's values over the same rounds.
-    stage: What of a run the number is about (rows.PHASE1, rows.BASELINE, rows.CLUSTERS).
+    stage: What of a run the number is about (rows.PHASE1, rows.BASELINE, rows.CLUSTERS, rows.ALONE, rows.FINE_TUNED).
     source: Where the number is printed; empty: where the table is.
     note: What a reader must know of it.
     decimals: With how many it is printed; 0: as the unit is.

@@ -82,11 +82,15 @@ class Part:
     """Returns numbers in words: their mean, and its 95% interval over seeds; or in how many seeds it is so."""
     if self.is_answer:
       return f'in {sum(value == 1.0 for value in values)} of {plural(len(values), "seed")}'
-    known = [value for value in values if not math.isnan(value)]
-    if not known:
+    middle = _middle(values)
+    if math.isnan(middle):
       return 'not defined'
-    mean = self.show(sum(known) / len(known))
-    if len(known) < 2 or not all(map(math.isfinite, known)):
+    mean = self.show(middle)
+    known = [value for value in values if not math.isnan(value)]
+    if infinite := sum(map(math.isinf, known)):
+      several = infinite < len(known)
+      return f'{mean} (infinite in {infinite} of {plural(len(known), "seed")}, left out)' if several else mean
+    if len(known) < 2:
       return mean
     interval = student_interval(known)
     assert interval.low is not None and interval.high is not None
@@ -138,14 +142,16 @@ class Claim:
     inside_of = 1 if self.enough in (None, count) else count
     found = [part.place(about, inside_of, count) for part in self.parts]
     if not any(values for _, values in found):
-      return Finding(NOT_RUN, '–', self._missing(about) or 'a number of it was not measured')
+      return Finding(
+        NOT_RUN, '–', self._missing(about) or self._apart(about) or 'a number of it was not measured'
+      )
     reason = _LEVEL if remark and self.is_of_levels else ''
     if not reason and self.undecidable is not None and len(about) == len(self.names):
       reason = self.undecidable(about)
     place = verdicts.agreed([where for where, _ in found], self.enough)
     verdict = NOT_DECIDABLE if reason else _OF_PLACE.get(place, place)
     departures = dict.fromkeys(phrase for ours in about.values() for phrase in ours.departures)
-    notes = [reason, self._against(found), self._missing(about), *departures, _seeds(about)]
+    notes = [reason, self._against(found), self._missing(about), *departures, _seeds(found)]
     return Finding(verdict, self._told(found), '; '.join(filter(None, notes)))
 
   def _told(self, found: Sequence[tuple[str, list[float]]]) -> str:
@@ -156,29 +162,39 @@ class Claim:
       return part.told(values)
     held = sum(_on_side(*each) for each in measured)
     some = '' if len(measured) == len(self.parts) else ' measured'
-    share = f'so in {held} of {len(measured)}{some}'
+    undecided = sum(where == verdicts.UNDECIDED for _, where, _ in measured)
+    share = f'so in {held} of {len(measured)}{some}' + (f', undecided in {undecided}' if undecided else '')
     kinds = {(part.show, part.is_answer) for part, *_ in measured}
     if len(kinds) > 1 or measured[0][0].is_answer:
       return share
-    means = sorted((sum(values) / len(values) for *_, values in measured if not any(map(math.isnan, values))))
+    means = sorted(_middle(values) for *_, values in measured if not any(map(math.isnan, values)))
     ends = dict.fromkeys(measured[0][0].show(end) for end in means[:1] + means[-1:])
     return f'{" to ".join(ends) or "not defined"} ({share})'
 
   def _against(self, found: Sequence[tuple[str, list[float]]]) -> str:
-    """Returns which parts are not on the claim's side, each with its numbers."""
-    wrong = [
-      f'{part.name} {part.told(values)}' if len(self.parts) > 1 else ''
-      for part, (where, values) in zip(self.parts, found, strict=True)
-      if values and not _on_side(part, where, values)
-    ]
-    more = [f'and {len(wrong) - _NAMED} more'] if len(wrong) > _NAMED else []
-    if any(where in verdicts.FEW.values() for where, _ in found) and not wrong:
+    """Returns which parts are not on the claim's side, and of several which are undecided, each with its numbers."""
+    told: dict[bool, list[str]] = {False: [], True: []}
+    for part, (where, values) in zip(self.parts, found, strict=True):
+      undecided = where == verdicts.UNDECIDED
+      if values and not _on_side(part, where, values) and not (undecided and len(self.parts) == 1):
+        told[undecided].append(f'{part.name} {part.told(values)}' if len(self.parts) > 1 else '')
+    if any(where in verdicts.FEW.values() for where, _ in found) and not any(told.values()):
       return 'on the claim’s side'
-    return (
-      f'not on the claim’s side: {"; ".join([*filter(None, wrong[:_NAMED]), *more])}'.rstrip(': ')
-      if wrong
-      else ''
-    )
+    notes = []
+    for undecided, names in told.items():
+      more = [f'and {len(names) - _NAMED} more'] if len(names) > _NAMED else []
+      listed = '; '.join([*filter(None, names[:_NAMED]), *more])
+      if names:
+        notes.append(f'{"undecided" if undecided else "not on the claim’s side"}: {listed}'.rstrip(': '))
+    return '; '.join(notes)
+
+  def _apart(self, about: Rows) -> str:
+    """Returns a note where rows that are compared were run with other seeds each."""
+    for part in self.parts:
+      seeds = [set(about[name].seeds) for name in part.rows if name in about]
+      if len(seeds) > 1 and all(seeds) and not set.intersection(*seeds):
+        return 'rows that it compares have no seed in common'
+    return ''
 
   def _missing(self, about: Rows) -> str:
     absent = [name for name in self.names if name not in about]
@@ -281,6 +297,16 @@ def _on_side(part: Part, where: str, values: Sequence[float]) -> bool:
   return verdicts.is_within(sum(values) / len(values), part.low, part.high)
 
 
-def _seeds(about: Rows) -> str:
-  counts = {len(ours.seeds) for ours in about.values()}
+def _middle(values: Sequence[float]) -> float:
+  """Returns the mean of the finite ones; where there is none what all of them are, and nan where that is not one number."""
+  finite = [value for value in values if math.isfinite(value)]
+  if finite:
+    return sum(finite) / len(finite)
+  ends = {value for value in values if not math.isnan(value)}
+  return ends.pop() if len(ends) == 1 else math.nan
+
+
+def _seeds(found: Sequence[tuple[str, list[float]]]) -> str:
+  """Returns in how many seeds the parts were read."""
+  counts = {len(values) for _, values in found if values}
   return plural(counts.pop(), 'seed') if len(counts) == 1 else f'{min(counts)} to {max(counts)} seeds'

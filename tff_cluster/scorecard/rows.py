@@ -22,8 +22,10 @@ COLUMNS = ('accuracy_after', 'accuracy_end', 'share_after', 'share_end')
 # of so many rounds up to the printed one, or of fewer (studies/reproduction/runs.py: window_rounds). Right after the clustering it
 # still rises, so that a mean over rounds would be another number.
 WINDOW = 10
-# What of a run a number is about: FedAvg up to the clustering, FedAvg without clusters to the end, or the clusters.
+# What of a run a number is about: FedAvg up to the clustering, FedAvg without clusters to the end, or the clusters; clients alone, and
+# those that fine-tune FedAvg, are called as in PERSONALIZED (experiment/sections.py).
 PHASE1, BASELINE, CLUSTERS = 'phase1', 'baseline', 'clusters'
+ALONE, FINE_TUNED = 'local', 'fine_tuning'
 BEST_EXPERT = 'best expert alone'
 Curve = Mapping[int, float]
 
@@ -179,16 +181,20 @@ class Ours:
     first, last = self.window[0], self.window[-1]
     return f'the mean of rounds {first} to {last}' if first < last else f'round {last}'
 
-  def trained(self, stage: str) -> str | None:
-    """Returns a name of what was trained for it over all seeds, equal where that is one training; None without runs.
+  def trained(self, stage: str, seed: int | None = None) -> str | None:
+    """Returns a name of what was trained for it, equal where that is one training; None without runs.
 
     Args:
-      stage: PHASE1, BASELINE or CLUSTERS; what is about the clusters of FedAvg alone is about FedAvg.
+      stage: PHASE1, BASELINE, CLUSTERS, or a baseline of a model a client by its name (experiment/sections.py: PERSONALIZED); what is
+        about the clusters of FedAvg alone is about FedAvg.
+      seed: The seed; None: over all of them.
     """
     names = []
     for run in self.runs:
+      if seed not in (None, run.seed):
+        continue
       artifacts = run.results.artifacts
-      told = {PHASE1: [artifacts.phase1], BASELINE: [artifacts.baseline]}.get(stage)
+      told = {PHASE1: [artifacts.phase1], BASELINE: [artifacts.baseline], **artifacts.personalized}.get(stage)
       if told is None:
         label = None if run.clustering is None else run.clustering.label
         told = [artifacts.baseline] if label is None else artifacts.clusterings.get(label, [])

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from tff_cluster.base.words import score
+from tff_cluster.base.words import error, score
 
 # Between accuracies in points: what is nearer is practically the same, wherever a paper says "above", "same" or "little" and
 # prints nothing finer.
@@ -26,6 +26,7 @@ class Unit:
     reason: Why the margin is what it is, where readers would ask.
     is_factor: Whether ours is compared by the ratio, as rounds are.
     is_score: Whether 1 is an exact match, so that nothing below is printed as 1.
+    is_error: Whether 0 is an exact match, so that nothing above is printed as 0.
   """
 
   name: str
@@ -37,6 +38,7 @@ class Unit:
   reason: str = ''
   is_factor: bool = False
   is_score: bool = False
+  is_error: bool = False
 
   @property
   def within(self) -> str:
@@ -51,6 +53,8 @@ class Unit:
     """Returns a number as it is printed; a dash for None."""
     if value is None:
       return '–'
+    if self.is_error:
+      return error(value)
     places = self.decimals if decimals is None else decimals
     return f'{score(value, places) if self.is_score else f"{value:.{places}f}"}{self.suffix}'
 
@@ -81,4 +85,5 @@ ROUNDS = Unit(
 )  # fmt: skip
 # An exact match is 1; nothing else is.
 SCORE = Unit('score', 'scores', 0.0, 2, is_score=True)
+ERROR = Unit('error', 'errors', 0.0, 2, is_error=True)
 POINTS = Unit('points', 'points', 1.0, 2)

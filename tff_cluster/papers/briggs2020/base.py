@@ -43,8 +43,14 @@ def linkage(row: Row) -> str:
 
 
 def rows_of(name: str, where: Callable[[Row], bool] = lambda row: True) -> tuple[Row, ...]:
-  """Returns the published rows of a table or figure, or of the IID experiments, that are to be looked at."""
-  return tuple(row for row in tables.PUBLISHED[name].rows if where(row))
+  """Returns the published rows of a table or figure, or of the IID experiments, that are to be looked at.
+
+  Rows of which the paper prints nothing but dashes are left out: its words are not about them.
+  """
+  published = tables.PUBLISHED[name]
+  printed = {cell.row for cell in published.cells if cell.published is not None}
+  # Figures print no number at all.
+  return tuple(row for row in published.rows if (not printed or row.name in printed) and where(row))
 
 
 def in_every(rows: Sequence[Row]) -> str:

@@ -167,11 +167,12 @@ def mean(rows: Sequence[Row], read: Read) -> Reading:
 def matched(
   rows: Sequence[Row], key: Callable[[Row], Hashable], side: Callable[[Row], bool | None], read: Read
 ) -> tuple[Part, ...]:
-  """Returns a part for each group of rows that match: those on one side have more than those on the other (None: neither)."""
+  """Returns a part for each group of rows that match and has both sides: one has more than the other (None: neither side)."""
   parts = []
   for name, members in base.grouped(rows, key).items():
     high, low = ([r for r in members if side(r) is wanted] for wanted in (True, False))
-    parts.append(difference(str(name), high, low, read))
+    if high and low:
+      parts.append(difference(str(name), high, low, read))
   return tuple(parts)
 
 
@@ -204,10 +205,19 @@ def alike(pairs: Iterable[tuple[Row, Row]], read: Read, margin: float, name: str
   )  # fmt: skip
 
 
-def best(chosen: Row, others: Iterable[Row], read: Read, tie: float) -> tuple[Part, ...]:
+def best(
+  chosen: Row,
+  others: Iterable[Row],
+  read: Read,
+  tie: float,
+  show: Callable[[float], str] = claims.show_points,
+) -> tuple[Part, ...]:
   """Returns a part for each other row: the chosen one has more; what is nearer than `tie` counts as equal."""
   return tuple(
-    claims.above(f'{chosen.name} against {other.name}', (chosen.name, other.name), claims.of(chosen.name, read), claims.of(other.name, read), -tie)
+    Part(
+      f'{chosen.name} against {other.name}', (chosen.name, other.name),
+      claims.less(claims.of(chosen.name, read), claims.of(other.name, read)), -tie, show=show,
+    )
     for other in others
   )  # fmt: skip
 
@@ -248,9 +258,13 @@ def between_trainings(part: Part, *sides: Sequence[Row]) -> Part:
   """Returns the part without a number (nan) where its sides are the same trainings: they found the same clusters, and nothing can differ."""
 
   def by_seed(rows: Rows) -> Mapping[int, float]:
-    trained = [sorted(rows[row.name].trained('clusters') or row.name for row in side) for side in sides]
-    found = part.read(rows)
-    return found if any(each != trained[0] for each in trained) else dict.fromkeys(found, math.nan)
+    def trained(seed: int) -> list[list[str]]:
+      return [sorted(rows[row.name].trained('clusters', seed) or row.name for row in side) for side in sides]
+
+    def differ(first: list[str], *others: list[str]) -> bool:
+      return any(each != first for each in others)
+
+    return {seed: value if differ(*trained(seed)) else math.nan for seed, value in part.read(rows).items()}
 
   return dataclasses.replace(part, read=by_seed)
 

@@ -29,7 +29,16 @@ from tff_cluster.scorecard.cells import Cell, Read
 from tff_cluster.scorecard.claims import Finding, RuledClaim
 from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
-from tff_cluster.scorecard.rows import Ours, Row, alone_over_rows, clusters_over_rows, fedavg_over_rows
+from tff_cluster.scorecard.rows import (
+  ALONE,
+  BASELINE,
+  CLUSTERS,
+  Ours,
+  Row,
+  alone_over_rows,
+  clusters_over_rows,
+  fedavg_over_rows,
+)
 
 GROUPS = 4
 ROUNDS, ROUNDS_ALONE = 300, 10
@@ -78,19 +87,28 @@ def _cells(clients: int, rows: int) -> tuple[Cell, ...]:
   name = row_name(clients, rows)
   ifca, together, alone, rerun = PRINTED[clients, rows]
 
-  def cell(row: str, column: str, words: str, read: Read, printed: float) -> Cell:
+  def cell(row: str, column: str, words: str, read: Read, printed: float, stage: str) -> Cell:
     return Cell(
-      row, column, words, units.PERCENT, read, printed, note=_FROM_MEMORY, decimals=2, is_verified=False
+      row,
+      column,
+      words,
+      units.PERCENT,
+      read,
+      printed,
+      stage=stage,
+      note=_FROM_MEMORY,
+      decimals=2,
+      is_verified=False,
     )
 
   return (
-    cell(name, 'ifca', 'IFCA', clusters_over_rows, ifca),
+    cell(name, 'ifca', 'IFCA', clusters_over_rows, ifca, CLUSTERS),
     Cell(
       name, 'ifca_rerun', 'IFCA, beside a public rerun', units.PERCENT, clusters_over_rows, rerun,
       source='repository jonaskir6/dfca, mnist/notebooks, 5 seeds',
     ),
-    cell(name, 'global', 'one global model', fedavg_over_rows, together),
-    cell(alone_name(clients, rows), 'alone', 'clients alone', alone_over_rows, alone),
+    cell(name, 'global', 'one global model', fedavg_over_rows, together, BASELINE),
+    cell(alone_name(clients, rows), 'alone', 'clients alone', alone_over_rows, alone, ALONE),
   )  # fmt: skip
 
 

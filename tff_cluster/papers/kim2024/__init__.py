@@ -24,13 +24,14 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.base.words import signed
 from tff_cluster.papers.sattler2019 import tables as sattler
 from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.claims import Claim, Part
 from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
-from tff_cluster.scorecard.rows import Ours, Row, clusters_over_rows, fedavg_over_rows
+from tff_cluster.scorecard.rows import BASELINE, Ours, Row, clusters_over_rows, fedavg_over_rows
 
 ANGLES, EVEN_ANGLES = (0, 15, 90, 105, 180, 195, 270, 275), tuple(range(0, 360, 45))
 CLIENTS = (64, 128)
@@ -87,7 +88,7 @@ def _cells(row: Row) -> tuple[Cell, ...]:
   return (
     Cell(row.name, 'ari', 'ARI against the eight angles', units.SCORE, lambda ours: ours.recovery['group'], is_added=True),
     Cell(row.name, 'accuracy', 'accuracy in the last round', units.PERCENT, clusters_over_rows, is_added=True),
-    Cell(row.name, 'fedavg', 'accuracy of FedAvg', units.PERCENT, fedavg_over_rows, is_added=True),
+    Cell(row.name, 'fedavg', 'accuracy of FedAvg', units.PERCENT, fedavg_over_rows, stage=BASELINE, is_added=True),
   )  # fmt: skip
 
 
@@ -119,7 +120,7 @@ def _more_alike(first: str, second: str) -> Part:
   readings = [claims.of(name, lambda ours: ours.recovery['group']) for name in (first, second)]
   return Part(
     f'{first} against {second}', (first, second), claims.less(*readings), _NEARER,
-    show=lambda value: f'{value:+.3f} of the ARI'.replace('-', '−'),
+    show=lambda value: f'{signed(value, 3)} of the ARI',
   )  # fmt: skip
 
 

@@ -28,6 +28,10 @@ from tff_cluster.scorecard.cells import Cell, Read
 from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import (
+  ALONE,
+  BASELINE,
+  CLUSTERS,
+  FINE_TUNED,
   Row,
   alone_over_rows,
   clusters_over_rows,
@@ -88,16 +92,21 @@ def _fedavg_row(data: str) -> str:
 def _cells(data: str) -> tuple[Cell, ...]:
   alone, fedavg, tuned, fedem = PRINTED[data]
 
-  def cell(row: str, column: str, words: str, read: Read, printed: float) -> Cell:
-    return Cell(row, column, words, units.PERCENT, read, printed, note=_NOTE[data])
+  def cell(row: str, column: str, words: str, read: Read, printed: float, stage: str) -> Cell:
+    return Cell(row, column, words, units.PERCENT, read, printed, stage=stage, note=_NOTE[data])
 
   return (
-    cell(alone_name(data), 'alone', 'clients alone', alone_over_rows, alone),
-    cell(_fedavg_row(data), 'fedavg', 'FedAvg', fedavg_over_rows, fedavg),
+    cell(alone_name(data), 'alone', 'clients alone', alone_over_rows, alone, ALONE),
+    cell(_fedavg_row(data), 'fedavg', 'FedAvg', fedavg_over_rows, fedavg, BASELINE),
     cell(
-      _fedavg_row(data), 'fedavg_tuned', 'FedAvg, tuned at each client (FedAvg+)', fine_tuned_over_rows, tuned
+      _fedavg_row(data),
+      'fedavg_tuned',
+      'FedAvg, tuned at each client (FedAvg+)',
+      fine_tuned_over_rows,
+      tuned,
+      FINE_TUNED,
     ),
-    cell(fedem_name(data), 'fedem', 'FedEM', clusters_over_rows, fedem),
+    cell(fedem_name(data), 'fedem', 'FedEM', clusters_over_rows, fedem, CLUSTERS),
   )
 
 

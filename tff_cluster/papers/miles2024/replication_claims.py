@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
+from tff_cluster.base.words import signed
 from tff_cluster.papers.mcmahan2017 import BATCHES, EPOCHS, IID, NON_IID, row_name
 from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.claims import Claim, Part, show_percent
@@ -36,7 +37,7 @@ def _fluctuation(ours: Ours) -> Sequence[float]:
 
 
 def _show_rounds(value: float) -> str:
-  return 'never' if math.isinf(value) else f'{value:+.1f} rounds'.replace('-', '−')
+  return 'never' if math.isinf(value) else f'{signed(value)} rounds'
 
 
 def _more(

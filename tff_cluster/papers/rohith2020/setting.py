@@ -70,6 +70,14 @@ def describe_setting(config: ExperimentConfig, num_clients: int) -> Setting:
     departures.append(f'{data.malicious_clients:g} of the clients malicious, the paper has none')
   if training.aggregator != 'mean':
     departures.append(f'aggregator {training.aggregator}, the paper has the mean')
+  if data.noise_clients:
+    departures.append(f'{data.noise_clients:g} of the clients have other data, the paper has none')
+  if training.cluster_start != 'members_mean':
+    departures.append(
+      f'clusters start from the {training.cluster_start.replace("_", " ")}, the paper starts from the members’ weights'
+    )
+  if training.sketch_dimension is not None:
+    departures.append(f'sketches of {training.sketch_dimension} numbers, the paper has the weights')
   for name, value in training.optimization.items():
     departures.append(f'{name} {value}, the paper has plain federated averaging')
   scaled_down = (

@@ -22,12 +22,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from tff_cluster.base.words import signed
 from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.claims import Claim, Part
 from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import (
+  ALONE,
+  BASELINE,
+  FINE_TUNED,
   Ours,
   Row,
   alone_over_rows,
@@ -103,21 +107,19 @@ def _shares_found(row: str) -> Part:
   """Returns the part that estimated shares are nearer to the planted ones than those of clients' main groups are."""
   pure = claims.of(row, lambda ours: ours.pure_error['group'])
   found = claims.of(row, lambda ours: ours.share_error['group'])
-  return Part(
-    row, (row,), claims.less(pure, found), _NEARER, show=lambda value: f'{value:+.3f}'.replace('-', '−')
-  )
+  return Part(row, (row,), claims.less(pure, found), _NEARER, show=lambda value: signed(value, 3))
 
 
 def _cells(row: Row) -> tuple[Cell, ...]:
   return (
     Cell(row.name, 'own', 'own models', units.PERCENT, clusters_over_rows, is_added=True),
     Cell(row.name, 'personalized', 'own models, trained on', units.PERCENT, _personalized, is_added=True),
-    Cell(row.name, 'fedavg', 'FedAvg', units.PERCENT, fedavg_over_rows, is_added=True),
-    Cell(row.name, 'fine_tuned', 'FedAvg, fine-tuned', units.PERCENT, fine_tuned_over_rows, is_added=True),
-    Cell(row.name, 'alone', 'clients alone', units.PERCENT, alone_over_rows, is_added=True),
+    Cell(row.name, 'fedavg', 'FedAvg', units.PERCENT, fedavg_over_rows, stage=BASELINE, is_added=True),
+    Cell(row.name, 'fine_tuned', 'FedAvg, fine-tuned', units.PERCENT, fine_tuned_over_rows, stage=FINE_TUNED, is_added=True),
+    Cell(row.name, 'alone', 'clients alone', units.PERCENT, alone_over_rows, stage=ALONE, is_added=True),
     Cell(row.name, 'best', 'better cluster model on the first distribution', units.PERCENT, _best, is_added=True),
     Cell(row.name, 'other', 'the other one', units.PERCENT, _other, is_added=True),
-    Cell(row.name, 'share_error', 'error of the shares', units.SCORE, lambda ours: ours.share_error['group'], is_added=True),
+    Cell(row.name, 'share_error', 'error of the shares', units.ERROR, lambda ours: ours.share_error['group'], is_added=True),
   )  # fmt: skip
 
 

@@ -24,15 +24,18 @@ def _decimals(value: float, count: int = 3) -> str:
 
 def _no_line_fits(toys: Mapping[str, ClientsToy]) -> Finding:
   accuracy = toys['xor'].accuracy
-  note = 'a line is right on three of the four discs at best'
-  return judged(accuracy <= _LINE_AT_BEST, f'{percent(accuracy)} of all rows right', note)
+  ours, reason = (
+    f'{percent(accuracy)} of all rows right',
+    'no line is right on more than three of the four discs',
+  )
+  return _algebra(accuracy <= _LINE_AT_BEST, ours, 'limit 75%', reason)
 
 
 def _no_model_fits(toys: Mapping[str, ClientsToy]) -> Finding:
   toy, richer = toys['conditionals'], toys['conditionals_richer']
   ours = f'linear {percent(toy.accuracy)}, with x₁x₂ {percent(richer.accuracy)}'
-  note = f'no function of the inputs is right on more than {percent(toy.ceiling)} of both clusters’ answers to the points'
-  return judged(max(toy.ceiling, toy.accuracy, richer.accuracy) <= _LINE_AT_BEST, ours, note)
+  reason = f'no function of the inputs is right on more than {percent(toy.ceiling)} of both clusters’ answers to the points'
+  return _algebra(max(toy.ceiling, toy.accuracy, richer.accuracy) <= _LINE_AT_BEST, ours, 'limit 75%', reason)
 
 
 def _alone(toys: Mapping[str, ClientsToy]) -> Finding:
@@ -135,9 +138,13 @@ def _equation_3(toys: Mapping[str, RisksToy]) -> Finding:
   return _algebra(missed < _EQUAL, f'missed by {missed:.1e} of the gradient', note)
 
 
-def _algebra(is_so: bool, ours: str, note: str) -> Finding:
+def _algebra(
+  is_so: bool,
+  ours: str,
+  note: str,
+  reason: str = 'it follows from a mean gradient near zero and two gradients that are not',
+) -> Finding:
   """Returns the finding of what nothing could come out against but a fault of ours."""
-  reason = 'it follows from a mean gradient near zero and two gradients that are not'
   return Finding(NOT_DECIDABLE if is_so else FAILS, ours, f'{reason}; {note}')
 
 
