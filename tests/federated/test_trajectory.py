@@ -6,6 +6,7 @@ import fcntl
 import json
 import logging
 import os
+import pathlib
 import shutil
 import threading
 
@@ -426,6 +427,42 @@ def test_who_finds_kept_rounds_sweeps_what_a_killed_run_left_beside_them(trainer
   shutil.copy(artifact / 'round_00002.npz', artifact / 'latest_00001.npz')
   go(trainer, tmp_path, 2)
   assert sorted(path.name for path in artifact.iterdir()) == ['determinants.json', 'round_00002.npz']
+
+
+def test_a_round_in_which_everybody_diverged_is_refused_wherever_it_comes_from(tmp_path, tff_context):
+  from tff_cluster.base.errors import InputError
+  from tff_cluster.federated import trajectory
+
+  population = make_population(clients=2)
+  population.train.x[:] *= 1e30
+  own = make_trainer(population)
+
+  def asked(may_diverge):
+    store = artifacts_lib.Store(tmp_path)
+    start = own.computations.model.weights
+    return trajectory.Trajectory(own, store, SETTINGS, np.arange(2), start, 0, may_diverge=may_diverge)
+
+  # That of a client alone, say, which a cluster of one client has in the store.
+  outcome = trajectory.run(asked(True), 2, (), lambda *_: None)
+  assert outcome.history.dropped.tolist() == [2, 2]
+  with pytest.raises(InputError, match='round 1: training diverged on every client'):
+    trajectory.run(asked(False), 2, (), lambda *_: None)
+
+
+def test_a_latest_round_that_another_run_tidies_away_is_kept_all_the_same(tmp_path, monkeypatch):
+  record = dict.fromkeys(saved_rounds.COLUMNS, np.ones((3, 2)))
+  files_lib.save_arrays(tmp_path / 'latest_00003.npz', record)
+  rename = os.rename
+
+  def tidied(self, target):
+    self.unlink(missing_ok=True)
+    return rename(self, target)
+
+  monkeypatch.setattr(pathlib.Path, 'rename', tidied)
+  assert saved_rounds.keep(tmp_path, 3) is not None
+  monkeypatch.undo()
+  assert [path.name for path in tmp_path.iterdir()] == ['round_00003.npz']
+  assert saved_rounds.load_kept(tmp_path, [3]) is not None
 
 
 def test_what_a_result_names_is_loaded_without_a_round(trainer, five, tmp_path, monkeypatch):

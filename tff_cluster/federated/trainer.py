@@ -147,13 +147,24 @@ class Trainer(measurer.Measurer):
       'dropped': int(work['dropped']),
     }
     if figures['dropped'] == len(cohort):
-      if may_diverge or self.send_nan(cohort):
-        return state, figures | {'update_norm': 0.0}
+      if not may_diverge:
+        self.refuse_divergence(round_number, cohort, figures['dropped'])
+      return state, figures | {'update_norm': 0.0}
+    return output.state, figures | {'update_norm': self._update_norm(state, output)}
+
+  def refuse_divergence(self, round_number: int, clients: Sequence[int] | np.ndarray, dropped: int) -> None:
+    """Raises InputError where none of the clients that trained has finite weights, unless they send NaN on purpose.
+
+    Args:
+      round_number: The round.
+      clients: Positions of those that trained.
+      dropped: How many of them have no finite weights.
+    """
+    if len(clients) and dropped == len(clients) and not self.send_nan(clients):
       raise InputError(
         f'round {round_number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
         f'{argument("learning_rate")}'
       )
-    return output.state, figures | {'update_norm': self._update_norm(state, output)}
 
   def joins_rounds(self, cohorts: Sequence[np.ndarray]) -> bool:
     """Whether `several_rounds` is to be asked for: the model becomes the mean of the clients', here, and a call is dear beside them.

@@ -9,6 +9,7 @@ starts from the global model goes on as FedAvg without clusters does, and is not
 storage/saved_rounds.py loads without it.
 """
 
+import contextlib
 import dataclasses
 import pathlib
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -213,10 +214,8 @@ def run(
   kept = None
   if stop is None and saved_rounds.are_kept(folder, left):
     kept = saved_rounds.load_kept(folder, wanted)
-  if kept is not None:  # Nothing is written, so that nobody has to wait.
-    return work.outcome(work.do(kept))
-  with trajectory.store.working_on(folder):
-    record = work.do(None)
+  with contextlib.nullcontext() if kept is not None else trajectory.store.working_on(folder):
+    record = work.do(kept)
     saved_rounds.tidy(folder, work.wanted | left)
   return work.outcome(record)
 
@@ -349,9 +348,13 @@ class _Work:
     return record, done
 
   def _tell(self, record: saved_rounds.Record, after: int, last: int) -> None:
-    """Tells the figures of the rounds after one, up to another one."""
+    """Tells the figures of the rounds after one, up to another one; refuses rounds that a trajectory which may diverge has left."""
+    trajectory = self._trajectory
     for number in range(after + 1, min(last, self._last_round) + 1):
-      self._on_round(number, _figures(self._trajectory, record, number - self._trajectory.start_round - 1))
+      figures = _figures(trajectory, record, number - trajectory.start_round - 1)
+      if figures['dropped'] and not trajectory.may_diverge:
+        trajectory.trainer.refuse_divergence(number, trajectory.cohort(number), int(figures['dropped']))
+      self._on_round(number, figures)
 
 
 def _empty(trajectory: Trajectory) -> saved_rounds.Record:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tff_cluster.base.cost import Cost
-from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Weights
 from tff_cluster.clustering.alternating import Model, mean_losses
 from tff_cluster.phases import live_experiment as live_experiment_lib
@@ -83,7 +82,7 @@ class Clients:
       self.dropped += int(figures['dropped'])
       self.loss_sum += figures['train_loss'] * figures['visited']
       self.visited += int(figures['visited'])
-    self._refuse_divergence(number, users)
+    self._trainer.refuse_divergence(number, np.concatenate(users), self.dropped)
     return tuple(self._model(found[k][0]) if k in found else model for k, model in enumerate(models))
 
   def updates(
@@ -108,7 +107,7 @@ class Clients:
     found = self._experiment.each(train, [k for k, clients in enumerate(users) if len(clients)])
     everybodys = [found.get(k, np.empty((0, features), np.float32)) for k in range(len(starts))]
     self.dropped += sum(int((~np.isfinite(updates).all(axis=1)).sum()) for updates in everybodys)
-    self._refuse_divergence(number, users)
+    self._trainer.refuse_divergence(number, np.concatenate(users), self.dropped)
     return everybodys
 
   def model(self, weights: Weights) -> Model:
@@ -118,15 +117,6 @@ class Clients:
   def average(self, model: Model, updates: np.ndarray, weights: np.ndarray) -> Model:
     """See Federation.average."""
     return self._model(self._trainer.average(self._state(model), updates, weights))
-
-  def _refuse_divergence(self, number: int, users: Sequence[np.ndarray]) -> None:
-    """Raises InputError where none of the clients that trained has finite weights, unless they send NaN on purpose."""
-    trained = np.concatenate(users)
-    if len(trained) and self.dropped == len(trained) and not self._trainer.send_nan(trained):
-      raise InputError(
-        f'round {number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
-        f'{argument("learning_rate")}'
-      )
 
   def _send(self, models: Sequence[Weights], users: Sequence[np.ndarray]) -> None:
     """Counts models that clients do not have from earlier in the round."""

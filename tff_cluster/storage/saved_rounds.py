@@ -122,7 +122,10 @@ def keep(folder: pathlib.Path, number: int) -> Record | None:
   record = load_or_none(folder, number)
   latest = folder / f'latest_{number:05d}.npz'
   if record is not None and latest.exists():
-    latest.rename(_kept(folder, number))
+    try:
+      latest.rename(_kept(folder, number))
+    except FileNotFoundError:  # Tidied away by a run that found all that it wanted, and takes no lock.
+      files.save_arrays(_kept(folder, number), record)
   return record
 
 
