@@ -78,7 +78,7 @@ def versions() -> dict[str, str]:
 
 
 def version_lines() -> str:
-  """Returns what --version prints."""
+  """Returns `versions` as programs print them, a line each."""
   return '\n'.join(f'{name} {number}' for name, number in versions().items())
 
 

@@ -43,7 +43,7 @@ def digest(graph: tf.Graph) -> str:
   @functools.cache
   def of_function(name: str) -> str:
     function = functions[name]
-    arguments = {
+    arguments: dict[str, Json] = {
       argument.name: ['argument', place] for place, argument in enumerate(function.signature.input_arg)
     }
     nodes, places = _told(function.node_def, arguments, of_function)

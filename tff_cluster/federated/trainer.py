@@ -148,7 +148,7 @@ class Trainer(measurer.Measurer):
     }
     if figures['dropped'] == len(cohort):
       if not may_diverge:
-        self.refuse_divergence(round_number, cohort, figures['dropped'])
+        self.refuse_divergence(round_number, cohort, int(figures['dropped']))
       return state, figures | {'update_norm': 0.0}
     return output.state, figures | {'update_norm': self._update_norm(state, output)}
 
