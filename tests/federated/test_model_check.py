@@ -368,8 +368,12 @@ def test_equal_models_have_equal_digests_whatever_was_made_before():
       lambda tf, x: tf.cond(tf.reduce_sum(x) > 0, lambda: tf.tanh(x), lambda: tf.nn.relu(x)),
     ),
     (
-      lambda tf, x: tf.switch_case(tf.argmax(x[0]), [lambda: tf.nn.relu(x), lambda: tf.tanh(x)]),
-      lambda tf, x: tf.switch_case(tf.argmax(x[0]), [lambda: tf.tanh(x), lambda: tf.nn.relu(x)]),
+      lambda tf, x: tf.switch_case(
+        tf.argmax(x[0], output_type=tf.int32), [lambda: tf.nn.relu(x), lambda: tf.tanh(x)]
+      ),
+      lambda tf, x: tf.switch_case(
+        tf.argmax(x[0], output_type=tf.int32), [lambda: tf.tanh(x), lambda: tf.nn.relu(x)]
+      ),
     ),
   ],
   ids=['function', 'loop', 'condition', 'switch'],
