@@ -105,6 +105,11 @@ def condensed(distances: np.ndarray) -> np.ndarray:
   return scipy_distance.squareform(distances, checks=False)
 
 
+def square(pairs: np.ndarray) -> np.ndarray:
+  """Returns the matrix of which `condensed` gives the entries; its diagonal is 0."""
+  return scipy_distance.squareform(pairs)
+
+
 def _pdist(vectors: np.ndarray, metric: str) -> np.ndarray:
   if len(vectors) == 1:
     return np.zeros((1, 1))

@@ -9,7 +9,7 @@ from tff_cluster.aggregation import rules
 from tff_cluster.base.environment import Environment
 from tff_cluster.base.words import capital
 from tff_cluster.clustering import assignment as assignment_lib
-from tff_cluster.clustering import diverged_clients, membership_history, recovery
+from tff_cluster.clustering import distances, diverged_clients, membership_history, recovery
 from tff_cluster.clustering import recursion as recursion_lib
 from tff_cluster.clustering.membership_history import Alternated
 from tff_cluster.clustering.recovery import Recovery
@@ -106,6 +106,10 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
   kinds = sorted({clustering.signature for clustering in config.clusterings})
   for kind in kinds:
     geometry = folder.load(folder.geometry(kind), 'clustering', files.load_arrays)
+    if geometry['distances'].ndim == 1:  # Kept runs of before have them square.
+      geometry['distances'] = distances.square(geometry['distances'])
+      is_finite = np.isfinite(geometry['embedding']).all(axis=1)
+      np.fill_diagonal(geometry['distances'], np.where(is_finite, 0.0, np.nan))
     arrays |= {f'{name}_{kind}': array for name, array in geometry.items()}
   folds = fold_summary.finished(folder, config)
   bare = results.Results(

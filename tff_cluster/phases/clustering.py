@@ -149,7 +149,8 @@ def _save_clusters(
 
 
 def _geometry(signatures: 'signatures_lib.Signatures', client_ids: tuple[str, ...]) -> dict[str, np.ndarray]:
-  """Returns distances float32[clients, clients] and embedding float64[clients, 2], NaN where a signature is not finite."""
+  """Returns distances float32[pairs] (distances.condensed) and embedding float64[clients, 2], NaN where a signature is not finite."""
+  from tff_cluster.clustering import distances as distances_lib
   from tff_cluster.clustering import diverged_clients, embedding
 
   distances = signatures.distances('l2')
@@ -158,4 +159,4 @@ def _geometry(signatures: 'signatures_lib.Signatures', client_ids: tuple[str, ..
   everybodys[np.ix_(here, here)] = distances.astype(np.float32)
   points = np.full((count, 2), np.nan)
   points[here] = embedding.classical_scaling(distances)
-  return {'distances': everybodys, 'embedding': points}
+  return {'distances': distances_lib.condensed(everybodys), 'embedding': points}
