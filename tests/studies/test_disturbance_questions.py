@@ -31,12 +31,12 @@ def test_questions_of_the_defaults_and_of_flags():
 @pytest.mark.parametrize(
   ('given', 'message'),
   [
-    ({'noise_multipliers': '0,x'}, "noise_multipliers=0,x: 'x' is not a number from 0 to 1,000,000"),
-    ({'noise_multipliers': '-1'}, "'-1' is not a number from 0 to 1,000,000"),
-    ({'noise_multipliers': 'nan'}, "'nan' is not a number"),
-    ({'noise_multipliers': 'inf'}, "'inf' is not a number"),
+    ({'noise_multipliers': '0,x'}, "noise_multipliers=0,x: 'x' is not 0 or a number from 0.000001 to 1,000,000"),
+    ({'noise_multipliers': '-1'}, "'-1' is not 0 or a number from 0.000001 to 1,000,000"),
+    ({'noise_multipliers': 'nan'}, "'nan' is not 0 or a number"),
+    ({'noise_multipliers': 'inf'}, "'inf' is not 0 or a number"),
     ({'noise_multipliers': '1,1.0'}, '1.0 is given twice'),
-    ({'noise_multipliers': '1,'}, "'' is not a number"),
+    ({'noise_multipliers': '1,'}, "'' is not 0 or a number"),
     ({'bits': '0'}, "bits=0: '0' is not a whole number from 1 to 16"),
     ({'bits': '17'}, "'17' is not a whole number"),
     ({'bits': '1_0'}, "'1_0' is not a whole number"),
