@@ -31,7 +31,10 @@ def test_questions_of_the_defaults_and_of_flags():
 @pytest.mark.parametrize(
   ('given', 'message'),
   [
-    ({'noise_multipliers': '0,x'}, "noise_multipliers=0,x: 'x' is not 0 or a number from 0.000001 to 1,000,000"),
+    (
+      {'noise_multipliers': '0,x'},
+      "noise_multipliers=0,x: 'x' is not 0 or a number from 0.000001 to 1,000,000",
+    ),
     ({'noise_multipliers': '-1'}, "'-1' is not 0 or a number from 0.000001 to 1,000,000"),
     ({'noise_multipliers': 'nan'}, "'nan' is not 0 or a number"),
     ({'noise_multipliers': 'inf'}, "'inf' is not 0 or a number"),
