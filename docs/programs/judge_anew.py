@@ -71,8 +71,13 @@ def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
       subprocess.run([sys.executable, *words, f'--output_dir={root}'], check=True, stdout=subprocess.DEVNULL)
     made = keep.of_folder(pathlib.Path(root).resolve() / next(iter(known.published)) / known.scale)
   for name in set(kept.tables) - {_SCORECARD}:
-    if _results(made.texts[name]) != _results((kept.folder / f'{name}.csv').read_text()):
-      raise InputError(f'{kept.name}/{name}.csv comes out otherwise than it is kept')
+    now, there = _results(made.texts[name]), _results((kept.folder / f'{name}.csv').read_text())
+    if now != there:
+      pairs = zip(now, there, strict=False)  # Where lines are missing, all that can be said.
+      columns = {c for one, other in pairs for c in {*one, *other} if one.get(c) != other.get(c)}
+      raise InputError(
+        f'{kept.name}/{name}.csv comes out otherwise than it is kept: {", ".join(sorted(columns)) or "other lines"}'
+      )
   before = _verdicts(kept)
   told = dataclasses.replace(known, judged=commit)
   results.write(kept.folder, told, {_SCORECARD: made.texts[_SCORECARD]}, ())

@@ -37,7 +37,7 @@ def test_a_number_that_comes_out_otherwise_and_what_has_no_archive_are_refused(k
   plant(kept / 'runs.csv', accuracy, f'{accuracy}1')
   there = (kept / 'scorecard.csv').read_text()
   assert judge_anew.main([NAME]) == 2
-  assert f'{NAME}/runs.csv comes out otherwise than it is kept' in capsys.readouterr().err
+  assert f'{NAME}/runs.csv comes out otherwise than it is kept: accuracy end' in capsys.readouterr().err
   assert (kept / 'scorecard.csv').read_text() == there
   (kept / 'runs.tar.xz').unlink()
   assert judge_anew.main([NAME]) == 2
