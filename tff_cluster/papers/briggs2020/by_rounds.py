@@ -9,7 +9,6 @@ from tff_cluster.scorecard.rows import COLUMNS, Row
 _SECTION = 'Briggs et al. 2020, section III.A'
 _AT_END = ('accuracy_end', 'share_end')
 _AFTER = ('accuracy_after', 'share_after')
-_SHARES = ('share_after', 'share_end')
 # A ratio that prints as this or more.
 _PRINTS_1_2, _PRINTS_1_3 = 1.15, 1.25
 # "Asymptotes much more quickly": in at most half the rounds. A curve is there where its best is at most so many points below its end.
@@ -85,7 +84,7 @@ def table2() -> tuple[Claim, ...]:
   trained = [members[0] for members in base.grouped(rows, base.fraction).values()]
   none = tuple(
     part
-    for column, some in zip(_SHARES, (rows, trained), strict=True)
+    for column, some in zip(COLUMNS[2:], (rows, trained), strict=True)
     for part in rules.in_columns([column], some, rules.baseline_level, high=base.SAME, show=show_percent)
   )
   return (
