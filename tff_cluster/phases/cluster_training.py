@@ -102,20 +102,20 @@ class Work:
     self.affordable = equal_cost.Budget(experiment).of_clusters(self.assignment, self.spent)
     self._members = self.assignment.members_of_all
     starts = client_signatures.start_weights(experiment, self.assignment)
-    self._starts = [experiment.unflatten(start) for start in starts]
+    self._starts = {row: experiment.unflatten(start) for row, start in enumerate(starts)}
 
   def train(self, row: int) -> 'trajectory.Outcome':
-    """Trains a cluster to the last round, as far as the store lacks it."""
+    """Trains a cluster to the last round, as far as the store lacks it; once, since it leaves the start behind."""
     training = self._experiment.config.training
     first, last = training.phase1_rounds, training.last_round
     keep = () if self.affordable is None else (self.affordable.round,)
     name = f'{self._label}/cluster_{row:03d}'
-    return self._experiment.train(name, self._members[row], self._starts[row], first, last, keep)
+    return self._experiment.train(name, self._members[row], self._starts.pop(row), first, last, keep)
 
   def idle_first(self) -> Iterator[int]:
     """Yields the clusters, those last that another run on the same store is training just now."""
     return self._experiment.idle_first(
-      self._members, self._starts, self._experiment.config.training.phase1_rounds
+      self._members, list(self._starts.values()), self._experiment.config.training.phase1_rounds
     )
 
 

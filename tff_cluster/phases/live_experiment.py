@@ -315,7 +315,7 @@ class Experiment:
       start_round: The round that they come from.
     """
     clusters = zip(members, starts, strict=True)
-    yield from self.store.idle_first(
+    return self.store.idle_first(
       [self.trajectory(cluster, start, start_round).place for cluster, start in clusters]
     )
 

@@ -30,8 +30,8 @@ class ClusterModels:
 
   Attributes:
     assignment: Who belongs to which cluster.
-    models: One model a cluster, as trajectories give them.
-    stacked: The same, arrays with a leading axis [clusters].
+    stacked: The cluster models, arrays with a leading axis [clusters].
+    models: The same, one model a cluster: views of `stacked`.
     known: What was measured of mixed models, see client_scores.measure: where clusters are disjoint, a rule's model of a cluster
       is that of its clients.
   """
@@ -47,9 +47,10 @@ class ClusterModels:
     """Takes the models as they are; `best_validation` as in results, `joins_predictions` as a method says."""
     self._experiment, self._best_validation = experiment, best_validation
     self._joins_predictions = joins_predictions
-    self.assignment, self.models = assignment, models
+    self.assignment = assignment
     self.known: dict[bytes, class_counts.Scores] = {}
-    self.stacked = [np.stack(arrays) for arrays in zip(*self.models, strict=True)]
+    self.stacked = [np.stack(arrays) for arrays in zip(*models, strict=True)]
+    self.models = [tuple(array[row] for array in self.stacked) for row in range(len(models))]
 
   @functools.cached_property
   def evidence(self) -> rule_lib.Clusters:
