@@ -8,7 +8,7 @@
 The first makes the clusterings that the run was started with; the second and the third add one to the run. The last
 needs no run: it writes D/clusters.json, which may not be there with other content. A clustering by import path runs the module that it names. Nothing is trained,
 but for distance_threshold=validation, which compares several cuts after a round or more each, and for methods of a run that
-train and cluster in turn (bipartition, which is CFL).
+train and cluster in turn: bipartition (CFL), and those that alternate (ifca, fedsoft and others).
 """
 
 from pathlib import Path

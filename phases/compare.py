@@ -58,7 +58,11 @@ def main() -> None:
   settings = league.read(options.setting, config)
   root = Path(run.output_dir)
   planned = league.plan(settings, seeds, root) if settings else comparison.plan(config, seeds, root)
-  memory = early_checks.check(config, machine, [each.folder.root for each in planned])
+  each_setting = [planned[first : first + len(seeds)] for first in range(0, len(planned), len(seeds))]
+  lines = {
+    early_checks.check(some[0].config, machine, [run.folder.root for run in some]): None
+    for some in each_setting
+  }
   dry = parse.section_from_flags(flags.DryRunOptions)
   root = run_claim.lock_output_dir(run.output_dir)
   if settings:
@@ -80,8 +84,8 @@ def main() -> None:
   for each in planned:
     run_claim.claim_output_dir(each.folder.root, each.config, str(store))
   store.mkdir(parents=True, exist_ok=True)
-  if memory:
-    print(memory)
+  for line in filter(None, lines):
+    print(line)
   with shown:
     done = runs.run_all(planned, store, shown, machine, in_parallel)
   asked, trained = sum(d.asked for d in done), sum(d.trained for d in done)

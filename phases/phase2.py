@@ -34,9 +34,7 @@ def main() -> None:
     for clustering in config.clusterings:
       with failures.apart(failed, clustering.label):
         phase2.run_phase2(experiment, clustering.label, export_models)
-  left = failures.drop(folder, config, failed)
-  if failed:
-    raise failures.ClusteringsFailed(failed, [clustering.label for clustering in left.clusterings])
+  failures.end(folder, config, failed)
   print(f'Phase 2: {experiment.asked} client-rounds asked for, {experiment.trained} trained')
   print(folder.root)
 

@@ -99,6 +99,23 @@ def test_a_set_without_test_rows_has_some_held_out(sets):
       look(config(sets, 'coloured', test_fraction=0.25))
 
 
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+  ('error', 'told'),
+  [(InputError('labels below 0'), 'labels below 0'), (MemoryError(), 'does not fit into memory')],
+)
+def test_rows_that_cannot_be_used_are_no_damaged_download(sets, monkeypatch, error, told):
+  from tff_cluster.data import tfds_images
+
+  def fail(*_):
+    raise error
+
+  monkeypatch.setattr(tfds_images, '_read', fail)
+  with pytest.raises((InputError, EnvironmentFault)) as caught:
+    sources.load(config(sets, 'coloured'))
+  assert told in str(caught.value) and 'delete' not in str(caught.value)
+
+
 WRONG = [
   ('bare', "it has no feature 'label' that is a class label; its features are image, number"),
   ('text', "it has no feature 'image' that is an image; its features are label, text"),

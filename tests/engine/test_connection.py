@@ -82,6 +82,21 @@ def test_no_argument_is_no_message(monkeypatch):
   assert [method for method, _ in asked] == ['GetExecutor', 'CreateValue', 'CreateCall', 'Compute', 'Dispose']
 
 
+def test_a_channel_that_another_thread_has_closed_is_a_lost_worker():
+  import grpc
+  from tensorflow_federated.proto.v0 import executor_pb2
+
+  from tff_cluster.engine import connection
+
+  channel, watch = grpc.insecure_channel('unix-abstract:nobody'), types.SimpleNamespace(begin=lambda: None)
+  cleaning, calling = connection._Calls(channel, watch), connection._Calls(channel, watch)
+  channel.close()
+  cleaning.clean('Dispose', executor_pb2.DisposeRequest())
+  for calls in (cleaning, calling):
+    with pytest.raises(connection.WorkerLost, match='was left'):
+      calls.call('Compute', executor_pb2.ComputeRequest())
+
+
 def test_a_channel_that_never_closes_is_left_after_a_moment(monkeypatch):
   from tff_cluster.engine import connection
 

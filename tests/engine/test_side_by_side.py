@@ -109,6 +109,28 @@ def test_the_first_failure_is_raised_once_the_others_have_ended():
 
 
 @pytest.mark.tensorflow
+def test_what_fails_in_naming_the_next_piece_ends_the_others():
+  slots, ended = Slots(2), []
+
+  def items():
+    yield 0
+    raise ValueError('planted')
+
+  def work(item):
+    try:
+      for _ in range(200):
+        with slots.taken(1):
+          time.sleep(0.01)
+    except Cancelled:
+      ended.append(item)
+      raise
+
+  with pytest.raises(ValueError, match='planted'):
+    each(work, items(), 2)
+  assert ended == [0]
+
+
+@pytest.mark.tensorflow
 def test_several_threads_compute_in_one_worker_and_lose_it_together(caplog):
   with opened(worker_retries=1) as context:
     assert each(lambda n: slow_sum()([n * STEPS]), (1, 2), 2) == [(1, total()), (2, total(2 * STEPS))]

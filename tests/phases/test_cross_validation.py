@@ -15,7 +15,7 @@ from tff_cluster.data import populate, saved
 from tff_cluster.experiment import results
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, EvaluationConfig
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import cross_validation, main_job, run_experiment
+from tff_cluster.phases import cross_validation, fold_summary, main_job, run_experiment
 from tff_cluster.storage import files
 
 pytestmark = pytest.mark.tensorflow
@@ -98,6 +98,15 @@ def test_the_models_of_a_fold_are_out_of_memory_when_the_next_one_begins(validat
       assert models() is None
   finally:
     gc.enable()
+
+
+def test_folds_that_lack_a_clustering_of_the_run_are_not_done(validated):
+  config, folder = validated.config, validated.folder
+  more = dataclasses.replace(
+    config, clusterings=(ClusteringConfig('kmeans', name='new'), *config.clusterings)
+  )
+  assert len(fold_summary.finished(folder, config)) == FOLDS and main_job.has_folds(folder, config)
+  assert fold_summary.finished(folder, more) == [] and not main_job.has_folds(folder, more)
 
 
 def test_what_the_folds_did_anew_without_a_failed_clustering_counts(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from tff_cluster.experiment.config import ClusteringConfig, DataConfig, Experime
 ASKED = [*((name, '--help') for name in PROGRAMS), ('store', '--version')]
 WRONG = [
   ('run_all', '--model=nowhere:f', 2, "there is no module 'nowhere'"),
+  ('compare', '--seeds=0 --setting=a,num_clients=6 --setting=b,dataset=file,data_file={tmp}/missing.npz', 2, 'no such file'),
   ('run_all', '--model=early_models:nothing', 2, "module 'early_models' has no function 'nothing'"),
   ('run_all', '--dataset=file --data_file={tmp}/missing.npz', 2, 'no such file'),
   ('run_all', '--dataset=file --partition=iid --data_file={tmp}/rows.npz', 2, 'does not fit examples of shape (8,)'),

@@ -177,6 +177,26 @@ def test_geometry_is_near_that_of_the_arrays(made):
       assert apart == pytest.approx(row[nearest], abs=5e-4 * distances.max()) and apart == sorted(apart)
 
 
+def test_a_client_without_finite_updates_has_no_place_and_the_others_have_theirs(made):
+  finished, arrays, *_ = made
+  arrays = {seed: dict(arrays[seed]) for seed in arrays}
+  for each in arrays.values():
+    for name in ('distances_weights', 'embedding_weights'):
+      each[name] = np.array(each[name])
+      each[name][3] = np.nan
+    each['distances_weights'][:, 3] = np.nan
+  for run, each in zip(atlas_runs.document(finished, arrays)[0]['runs'], arrays.values(), strict=True):
+    geometry, distances = run['geometry']['weights'], each['distances_weights']
+    assert geometry['positions'][3] is None and geometry['neighbours'][3] == geometry['distances'][3] == []
+    for client in {*range(14)} - {3}:
+      assert geometry['positions'][client] == pytest.approx(
+        each['embedding_weights'][client], rel=1e-3, abs=1e-3
+      )
+      nearest = sorted({*range(14)} - {3, client}, key=lambda other: distances[client, other])
+      assert geometry['neighbours'][client] == nearest[: data.NEIGHBOURS]
+    assert geometry['mean'] == pytest.approx(np.nansum(distances) / (13 * 12), rel=1e-3)
+
+
 @pytest.mark.parametrize('distances', [np.full((14, 14), np.nan), np.zeros((3, 3))])
 def test_arrays_that_are_missing_or_do_not_fit_are_left_out(made, distances):
   runs, arrays, *_ = made

@@ -138,6 +138,8 @@ def test_curves_of_phase_2_leave_from_the_end_of_phase_1():
   np.testing.assert_allclose(lines['kmeans'], [[2, 60], [3, 70], [4, 80]])
   for name in ('Phase 1 (all clients)', 'alone'):
     np.testing.assert_allclose(lines[name], [[1, 50], [2, 60]])
+  lines = _lines(curves.accuracy_over_rounds(phase1, later, {'ifca': later}, 2, own, ['ifca']))
+  np.testing.assert_allclose(lines['ifca'], [[3, 70], [4, 80]])
   # Fine-tuning goes on from FedAvg's last round.
   np.testing.assert_allclose(lines['tuned'], [[4, 80], [5, 90]])
   run = run_of(made_up.make_run(num_clients=4, rounds=(3, 2), methods=('kmeans',))[0])

@@ -147,6 +147,11 @@ def store(tmp_path):
   return folder
 
 
+def _estimated(seeds, root, store):
+  jobs = runs_lib.plan(TABLE, TINY, seeds, root)
+  return list(zip(jobs, cost_estimates.estimates(jobs, store, SILENT), strict=True))
+
+
 @pytest.mark.tensorflow
 def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
   jobs = runs_lib.plan(TABLE, TINY, (0,), tmp_path)
@@ -156,6 +161,9 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
   # The second run's FedAvg is the first one's.
   assert before[1].stored == 4 * 2
   assert all(estimate.seconds > 0 for estimate in before)
+  # So it is under every seed, though a seed's runs do not follow one another.
+  seeds = [(job.seed, each.stored) for job, each in _estimated((0, 1), tmp_path, store)]
+  assert seeds == [(0, 0), (1, 0), (0, 4 * 2), (1, 4 * 2)]
   assert list(store.iterdir()) == [] and not any(job.folder.root.exists() for job in jobs)
 
   done = studies_runs.run_all(jobs, store, SILENT)

@@ -18,8 +18,10 @@ class Cost(records.Record):
 
   Attributes:
     client_rounds: Local trainings, each of one client and one model.
-    models_down, models_up: Models, or vectors in their place (updates, sketches), that clients received and sent.
-    bytes_down, bytes_up: Their sizes together.
+    models_down: Models, or vectors in their place (updates, sketches), that clients received.
+    models_up: Those that they sent.
+    bytes_down: Sizes of what they received, together.
+    bytes_up: Sizes of what they sent, together.
     rows_trained: Rows that clients trained on, each as often as it was visited.
     rows_forward: Rows that they put through a model only to know its loss or its predictions.
   """

@@ -40,20 +40,14 @@ def load_emnist(config: DataConfig) -> Source:
     if not os.path.isfile(path):
       _DATABASE.download(official, folder)
     counts = _counts(path, config)
-    try:
+    with tff_database.reading(path):
       clients = official(only_digits=config.emnist_classes == 10, cache_dir=folder)
-    except Exception as error:
-      # TFF has no common error for a database that it cannot read.
-      raise tff_database.damaged(path, error) from error
   chosen = _choose(config, *counts)
   with downloads.quiet():
     parts = []
     for data, count in zip(clients, counts, strict=True):
-      try:
+      with tff_database.reading(path):
         parts.append(_read(data, chosen, sum(count[writer] for writer in chosen)))
-      except Exception as error:
-        # As above; here it is TensorFlow's reader of SQLite that fails.
-        raise tff_database.damaged(path, error) from error
   (train_x, train_y, train_owner), (test_x, test_y, test_owner) = parts
   if train_x.dtype != test_x.dtype:
     train_x, test_x = _as_float(train_x), _as_float(test_x)

@@ -30,11 +30,8 @@ def load_shakespeare(config: DataConfig) -> Source:
     if not os.path.isfile(path):
       DATABASE.download(official, folder)
     DATABASE.check_whole(path)
-    try:
+    with tff_database.reading(path):
       train, test = (texts_of(data) for data in official(cache_dir=folder))
-    except Exception as error:
-      # TFF has no common error for a database that it cannot read.
-      raise tff_database.damaged(path, error) from error
   return to_source('shakespeare', train, test, config)
 
 

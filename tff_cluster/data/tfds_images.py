@@ -67,6 +67,10 @@ def load(name: str, data_dir: str | None, called: str | None = None) -> Source:
         for split in ('train', 'test')
         if split in builder.info.splits
       }
+    except InputError:
+      raise
+    except MemoryError as error:
+      raise EnvironmentFault(f'{name} in {builder.data_dir} does not fit into memory') from error
     except Exception as error:
       # TFDS meets a damaged cache with errors of many kinds (TensorFlow, protobuf, its own).
       raise EnvironmentFault(

@@ -1,10 +1,11 @@
 """Databases of tff.simulation.datasets: where they lie, whether they are whole, and how they are downloaded."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.data import downloads
@@ -88,6 +89,17 @@ class Database:
       f'python -c "import tensorflow_federated as tff; tff.simulation.datasets.{self.name}.load_data(cache_dir={folder!r})", '
       f'or give the folder that holds {self.file} as {argument("data_dir")}'
     )
+
+
+@contextlib.contextmanager
+def reading(path: str) -> Iterator[None]:
+  """Raises EnvironmentFault for what goes wrong while a database is read: TFF has no common error for one that it cannot read."""
+  try:
+    yield
+  except MemoryError as error:
+    raise EnvironmentFault(f'{path} does not fit into memory') from error
+  except Exception as error:
+    raise damaged(path, error) from error
 
 
 def damaged(path: str, reason: object) -> EnvironmentFault:

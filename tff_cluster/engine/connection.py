@@ -75,7 +75,7 @@ class _Calls:
     if self._lost is not None:
       raise WorkerLost(self._lost)
     self.watch.begin()
-    pending = getattr(self._stub, method).future(request)
+    pending = self._begin(method, request)
     while True:
       try:
         return pending.result(timeout=_TICK_SECS)
@@ -91,7 +91,16 @@ class _Calls:
     """Has the worker forget something, without waiting for it; a worker that is lost has nothing left to forget."""
     if self._lost is None:
       # Kept until the next one: a call that nobody holds is cancelled.
-      self._cleaning = getattr(self._stub, method).future(request)
+      with contextlib.suppress(WorkerLost):
+        self._cleaning = self._begin(method, request)
+
+  def _begin(self, method: str, request: Any) -> grpc.Future:
+    try:
+      return getattr(self._stub, method).future(request)
+    except ValueError as error:
+      # Another thread, which found the worker dead, has closed the channel since.
+      self._lost = 'was left'
+      raise WorkerLost(self._lost) from error
 
 
 @dataclasses.dataclass(eq=False)

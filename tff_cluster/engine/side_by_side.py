@@ -110,6 +110,9 @@ def each(
             item = next(left)
           except StopIteration:
             return
+          except BaseException:
+            cancelled.set()
+            raise
           promise: futures.Future[_Result] = futures.Future()
           found.append((item, promise))
         try:

@@ -181,6 +181,11 @@ class ExperimentConfig:
       evaluation=dataclasses.replace(self.evaluation, aggregation=kept),
     )
 
+  @property
+  def of_fold(self) -> 'ExperimentConfig':
+    """What one fold of its cross-validation is."""
+    return dataclasses.replace(self, evaluation=dataclasses.replace(self.evaluation, num_folds=0))
+
   def unsupported(self) -> dict[str, Exception]:
     """Returns what cannot stand without a clustering that is not here, and why: clusterings by label, rules by Rule.called."""
     found: dict[str, Exception] = {}

@@ -108,10 +108,6 @@ class RunFolder:
     """The folds that are there."""
     return [RunFolder(path) for path in self._below('folds')]
 
-  def has_folds(self, count: int) -> bool:
-    """Tells whether so many folds have their results."""
-    return all(self.fold(index).results.exists() for index in range(count))
-
   def saved_by_phases(self) -> Iterator[pathlib.Path]:
     """Yields the files from which the results of a finished run are put together, those of its folds too; its clients are not among them."""
     yield from (path for path in (self.config, self.environment, self.phase1) if path.exists())

@@ -131,14 +131,16 @@ def load_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Loa
   saved = folder.load_finished(folder.clusters(label), phase_files.Clusters)
   phase2 = folder.load_finished(folder.phase2(label), phase_files.Phase2)
   last = training.last_round
-  models = [experiment.load(phase2.trajectories[row], 'phase2', last)[last] for row in phase2.last]
+  models = experiment.load_each([phase2.trajectories[row] for row in phase2.last], 'phase2', last)
   return Loaded(saved.assignment, models, phase2)
 
 
 def are_kept(experiment: live_experiment_lib.Experiment, label: str) -> bool:
   """Tells whether all models that the file of Phase 2 names can be read; damaged ones are set aside."""
   phase2 = experiment.folder.load_finished(experiment.folder.phase2(label), phase_files.Phase2)
-  return all([saved_rounds.are_whole(experiment.store, saved) for saved in phase2.trajectories])
+  # Models of a method that alternates are in one file.
+  several = {(saved.artifact, saved.rounds): saved for saved in phase2.trajectories}
+  return all([saved_rounds.are_whole(experiment.store, saved) for saved in several.values()])
 
 
 def rounds_kept_of_fedavg(experiment: live_experiment_lib.Experiment) -> set[int]:

@@ -1,7 +1,6 @@
 """What runs would cost that are not done yet: client-rounds, those that are stored, and the time of the rest; trains nothing."""
 
 import dataclasses
-import itertools
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +64,7 @@ class Estimate:
 def with_folds(run: Run) -> list[Run]:
   """Returns a run and its folds, a run each."""
   count = run.config.evaluation.num_folds
-  plain = dataclasses.replace(run.config, evaluation=dataclasses.replace(run.config.evaluation, num_folds=0))
+  plain = run.config.of_fold
   return [
     Run(run.folder.root.name, plain, run.folder),
     *(
@@ -90,23 +89,40 @@ def estimates(
   """
   planned: dict[Path, int] = {}
   speeds: dict[tuple[object, ...], tuple[float, float]] = {}
-  found: list[Estimate] = []
-  for _, same in itertools.groupby(runs, key=_start_of):
-    group = list(same)
+  found: dict[int, Estimate] = {}
+  groups: dict[tuple[Path, tuple[object, ...]], list[int]] = {}
+  for position, run in enumerate(runs):
+    shared = store_dir if run.fold is None else None  # A fold has a store of its own.
+    store = (shared or run.folder.store).absolute()
+    groups.setdefault((store, _start_of(run)), []).append(position)
+  for (store, _), group in groups.items():
     with tempfile.TemporaryDirectory() as scratch:
-      root = Path(scratch)
-      shared = store_dir if group[0].fold is None else None  # A fold has a store of its own.
-      (root / 'store').symlink_to((shared or group[0].folder.store).absolute())
-      with session.opened(RunFolder(root), group[0].config, progress, machine, group[0].fold) as first:
-        for run in group:
+      folder = RunFolder(Path(scratch))
+      folder.store.symlink_to(str(store))
+      _link_clients([runs[position].folder for position in group], folder)
+      one = runs[group[0]]
+      with session.opened(folder, one.config, progress, machine, one.fold) as first:
+        for position in group:
+          run = runs[position]
           training = run.config.training
-          experiment = dataclasses.replace(first, config=run.config)
+          experiment = dataclasses.replace(first, config=run.config, is_estimate=True)
           how = tuple(training.optimization.items())
           kind = (training.model, training.batch_size, training.local_epochs, how, first.population.digest)
           if kind not in speeds:
             speeds[kind] = _speed(experiment)
-          found.append(_Counting(run, experiment, planned).estimate(*speeds[kind]))
-  return found
+          found[position] = _Counting(run, experiment, planned).estimate(*speeds[kind])
+  return [found[position] for position in range(len(runs))]
+
+
+def _link_clients(made: Sequence[RunFolder], folder: RunFolder) -> None:
+  """Lets a folder have the clients that one of others has: their data need not be there any more."""
+  for run in made:
+    if run.population.exists():
+      pairs = ((run.population, folder.population), (run.new_clients, folder.new_clients))
+      for there, here in pairs:
+        if there.exists():
+          here.symlink_to(there.absolute())
+      return
 
 
 def _start_of(run: Run) -> tuple[object, ...]:
@@ -158,7 +174,7 @@ class _Counting:
 
   def _trajectory(self, asked: 'trajectory_lib.Trajectory', last_round: int) -> None:
     rounds = range(asked.start_round + 1, last_round + 1)
-    self._kept(asked.place, asked.start_round, [len(asked.cohort(number)) for number in rounds])
+    self._kept(asked.place.resolve(), asked.start_round, [len(asked.cohort(number)) for number in rounds])
 
   def _kept(self, folder: Path, start: int, sizes: Sequence[int]) -> None:
     """Adds rounds that a folder of the store has, or will have: what each costs, from the one after `start` on."""

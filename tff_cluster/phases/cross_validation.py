@@ -4,8 +4,6 @@ Each client's own rows are cut in k parts; fold i measures on part i what was tr
 The folds differ in data only: seeds, model and settings are the experiment's.
 """
 
-import dataclasses
-
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
@@ -16,7 +14,7 @@ from tff_cluster.storage import files
 
 def is_done(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
   """Tells whether there is nothing left to train or measure in a run and in its folds."""
-  return main_job.is_done(folder, config) and folder.has_folds(config.evaluation.num_folds)
+  return main_job.is_done(folder, config) and main_job.has_folds(folder, config)
 
 
 def run(
@@ -35,7 +33,7 @@ def run(
     these.
   """
   folds = config.evaluation.num_folds
-  plain = dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, num_folds=0))
+  plain = config.of_fold
   asked, trained = 0, 0
   failed: dict[str, Exception] = {}
   for index in range(folds):

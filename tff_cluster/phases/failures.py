@@ -41,14 +41,24 @@ def apart(failed: dict[str, Exception], label: str) -> Iterator[None]:
   """
   try:
     yield
-  except (EnvironmentFault, OSError):
-    raise
   except Exception as error:
-    if folder_guard.lost():
+    if ends_all(error):
       raise
     if not isinstance(error, (InputError, MemoryError)):
       _LOG.error('%s failed where its traceback says', label, exc_info=True)
     failed[label] = error
+
+
+def ends_all(error: Exception) -> bool:
+  """Tells whether an error is the machine's, and no part of a run can go on."""
+  return isinstance(error, EnvironmentFault | OSError) or folder_guard.lost() is not None
+
+
+def end(folder: RunFolder, config: config_lib.ExperimentConfig, failed: dict[str, Exception]) -> None:
+  """Takes what failed out of a run and raises ClusteringsFailed where something did; see `drop`."""
+  left = drop(folder, config, failed)
+  if failed:
+    raise ClusteringsFailed(failed, [clustering.label for clustering in left.clusterings])
 
 
 def drop(

@@ -14,11 +14,12 @@ from tff_cluster.scorecard.intervals import student_interval
 
 
 def finished(folder: RunFolder, config: config_lib.ExperimentConfig) -> list[results.Results]:
-  """Returns the results of all folds; none where there are no folds or not all have finished."""
+  """Returns the results of all folds; none where there are no folds, or not all have finished with the clusterings of the run."""
   folds = [folder.fold(index) for index in range(config.evaluation.num_folds)]
-  return (
-    [results.read(fold.results) for fold in folds] if all(fold.results.exists() for fold in folds) else []
-  )
+  if not all(fold.results.exists() for fold in folds):
+    return []
+  found, wanted = [results.read(fold.results) for fold in folds], config.of_fold.clusterings
+  return found if all(each.config.clusterings == wanted for each in found) else []
 
 
 def summarise(folds: Sequence[results.Results]) -> CrossValidation | None:

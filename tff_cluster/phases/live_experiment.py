@@ -85,6 +85,7 @@ class Experiment:
     workers: Who has the clients work.
     at_once: Pieces of work, such as clusters, that train at the same time.
     machine: What those workers run on, and how patient they are.
+    is_estimate: Whether this is a dry run, which looks at the store of a run and writes nothing there.
     asked, trained: Client-rounds asked for and trained so far in this process.
     spent_ahead: Seconds, and client-rounds trained, of phases whose training was done before they began (training_ahead.py).
   """
@@ -99,6 +100,7 @@ class Experiment:
   )
   at_once: int = dataclasses.field(default_factory=environment.available_cores)
   machine: machine_lib.Machine = machine_lib.ONE_WORKER
+  is_estimate: bool = False
   asked: int = 0
   trained: int = 0
   spent_ahead: dict[str, tuple[float, int]] = dataclasses.field(default_factory=dict)
@@ -170,9 +172,10 @@ class Experiment:
   def _check(self, model: 'client_work_lib.Model') -> None:
     """Compares what a model computes in the worker with Keras, once for all runs that share the store, and all folds."""
     asked = {'engine': environment.ENGINE, 'graph': model.graph, 'worker': environment.about_worker()}
-    if self.store.root.is_symlink() and not self.store.root.exists():
-      # A dry run looks at the store of a run that has not begun; it makes none.
-      self._compare(model, self.store.place('model', asked).name)
+    if self.is_estimate:
+      place = self.store.place('model', asked)
+      if not (place / 'verdict.json').exists():
+        self._compare(model, place.name)
       return
     folder = self.store.artifact('model', asked)
     verdict = folder / 'verdict.json'
@@ -301,8 +304,15 @@ class Experiment:
       MissingArtifact: if one of them is not there, or not whole.
     """
     like = self.trainer.computations.model.weights
-    remedy = f'run {self.folder.command(phase)}'
-    return saved_rounds.load(self.store, saved, like, remedy, rounds)
+    return saved_rounds.load(self.store, saved, like, self._remedy(phase), rounds)
+
+  def load_each(self, several: Sequence[saved_rounds.Checkpoints], phase: str, number: int) -> list[Weights]:
+    """Returns the model after a round of each of several that a finished phase kept; see `load`."""
+    like = self.trainer.computations.model.weights
+    return saved_rounds.load_each(self.store, several, number, like, self._remedy(phase))
+
+  def _remedy(self, phase: str) -> str:
+    return f'run {self.folder.command(phase)}'
 
   def idle_first(
     self, members: Sequence[np.ndarray], starts: Sequence[Weights], start_round: int

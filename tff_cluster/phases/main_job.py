@@ -86,9 +86,15 @@ def run(
       failed |= later
       asked, trained = experiment.asked, experiment.trained
   elif claim is not None:
-    claim.write(works=not folder.has_folds(config.evaluation.num_folds))
+    claim.write(works=not has_folds(folder, config))
   results = assembly.run_assembly(folder, population or session.clients(folder, config, fold))
   return Done(results, asked, trained, failed)
+
+
+def has_folds(folder: RunFolder, config: config_lib.ExperimentConfig) -> bool:
+  """Tells whether all folds of a run are done, with all that it asks for."""
+  folds = [folder.fold(index) for index in range(config.evaluation.num_folds)]
+  return all(fold.results.exists() and is_done(fold, config.of_fold) for fold in folds)
 
 
 def is_done(folder: RunFolder, config: config_lib.ExperimentConfig, export_models: bool = False) -> bool:

@@ -132,12 +132,15 @@ class ClusterModels:
     test, validation = population.test, population.validation
     row_bytes = 8 * len(self.models) * population.num_classes
     sizes = (test.rows_added + validation.counts) * row_bytes
+    rows, outputs = None, np.empty(0)
     for some in jobs_lib.portions(sizes.tolist(), _BYTES):
       first, last = some[0], some[-1] + 1
       x, places = test.together(first, last)
       seen, seen_places = validation.together(first, last)
       seen_y = validation.y[validation.offsets[first] : validation.offsets[last]]
-      outputs, known = self._probabilities(x), self._seen(rule, seen, seen_y)
+      if x is not rows:  # Else all clients have these.
+        rows, outputs = x, self._probabilities(x)
+      known = self._seen(rule, seen, seen_y)
       for client, own, own_seen in zip(some, places, seen_places, strict=True):
         yield (
           client,

@@ -12,6 +12,7 @@ every second cut of the range, and saves what its first round would have chosen.
 (clustering/diverged_clients.py) have no say.
 """
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -137,11 +138,15 @@ def _attained(
   experiment.asked += start_cost.client_rounds
   begin = experiment.config.training.phase1_rounds
   members = assignment.members_of_all
-  models = [experiment.unflatten(start) for start in starts]
-  found = experiment.each(
-    lambda row: trajectory.run(experiment.trajectory(members[row], models[row], begin), begin + rounds),
-    experiment.idle_first(members, models, begin),
-  )
+  models = {row: experiment.unflatten(start) for row, start in enumerate(starts)}
+
+  def train(row: int) -> trajectory.Outcome:
+    asked = experiment.trajectory(members[row], models.pop(row), begin)
+    # What the models attain is all that is asked: of the finest cut every client has one.
+    return dataclasses.replace(trajectory.run(asked, begin + rounds), weights={})
+
+  found = experiment.each(train, experiment.idle_first(members, list(models.values()), begin))
+  del starts
   outcomes = [found[row] for row in range(assignment.num_clusters)]
   cost = sum((outcome.cost for outcome in outcomes), start_cost)
   for outcome in outcomes:

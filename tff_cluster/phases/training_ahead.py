@@ -6,7 +6,6 @@ and measure and save as they do without this. What goes wrong is left to the pha
 after FedAvg's last round, and train their clients side by side themselves.
 """
 
-import contextlib
 import dataclasses
 import functools
 import threading
@@ -14,10 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.engine import side_by_side
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import FEDAVG, PERSONALIZED
-from tff_cluster.phases import cluster_training, personalization, phase1, phase2
+from tff_cluster.phases import cluster_training, failures, personalization, phase1, phase2
 from tff_cluster.phases import live_experiment as live_experiment_lib
 
 if TYPE_CHECKING:
@@ -36,10 +35,14 @@ class _Piece:
 
 @dataclasses.dataclass
 class _Spent:
-  """Seconds that pieces of a phase took, each on its own clock, and the client-rounds that the store lacked."""
+  """Seconds that pieces of a phase took, each on its own clock, and the client-rounds that the store lacked.
+
+  Those for where clusters start, too, which have been added to the experiment's.
+  """
 
   seconds: float = 0.0
   trained: int = 0
+  for_starts: int = 0
 
 
 def train(experiment: live_experiment_lib.Experiment) -> None:
@@ -47,26 +50,32 @@ def train(experiment: live_experiment_lib.Experiment) -> None:
   missing = _missing(experiment)
   if len(missing) < 2:
     return  # A phase trains its own side by side.
-  spent: dict[str, _Spent] = {}
+  spent = {phase: _Spent() for phase in missing}
   lock = threading.Lock()
 
   def work(piece: _Piece) -> None:
     began, trained = time.monotonic(), 0
-    with contextlib.suppress(InputError, MemoryError):  # The phase fails of it again, and tells.
+    try:
       trained = piece.train().client_rounds_trained
+    except Exception as error:
+      if isinstance(error, side_by_side.Cancelled) or failures.ends_all(error):
+        raise
+      # The phase fails of it again, and tells.
     took = time.monotonic() - began
     with lock:
-      found = spent.setdefault(piece.phase, _Spent())
-      found.seconds += took
-      found.trained += trained
+      spent[piece.phase].seconds += took
+      spent[piece.phase].trained += trained
 
   begun = time.monotonic()
   with experiment.progress.phase(AHEAD, sum(missing.values())):
-    experiment.each_of(work, _pieces(experiment, list(missing)))
+    experiment.each_of(work, _pieces(experiment, spent))
   wall, busy = time.monotonic() - begun, sum(found.seconds for found in spent.values())
   for phase, found in spent.items():
     experiment.trained += found.trained
-    experiment.spent_ahead[phase] = (wall * found.seconds / busy if busy else 0.0, found.trained)
+    experiment.spent_ahead[phase] = (
+      wall * found.seconds / busy if busy else 0.0,
+      found.trained + found.for_starts,
+    )
 
 
 def _missing(experiment: live_experiment_lib.Experiment) -> dict[str, int]:
@@ -84,9 +93,9 @@ def _missing(experiment: live_experiment_lib.Experiment) -> dict[str, int]:
   return missing
 
 
-def _pieces(experiment: live_experiment_lib.Experiment, phases: list[str]) -> Iterator[_Piece]:
-  """Yields the trajectories of phases; where clusters start is read once their turn comes."""
-  for phase in phases:
+def _pieces(experiment: live_experiment_lib.Experiment, spent: dict[str, _Spent]) -> Iterator[_Piece]:
+  """Yields the trajectories of phases; where clusters start is read, or trained, once their turn comes."""
+  for phase, found in spent.items():
     if phase == FEDAVG:
       yield _Piece(phase, lambda: phase1.train_baseline(experiment))
     elif phase == PERSONALIZED[personalization.LOCAL]:
@@ -94,9 +103,14 @@ def _pieces(experiment: live_experiment_lib.Experiment, phases: list[str]) -> It
         yield _Piece(phase, functools.partial(personalization.train_alone, experiment, client))
     else:
       label = next(c.label for c in experiment.config.clusterings if phase2.name_of(c.label) == phase)
+      trained = experiment.trained
       try:
         clusters = cluster_training.Work(experiment, label)
-      except (InputError, MemoryError):
+      except Exception as error:
+        if failures.ends_all(error):
+          raise
         continue  # Phase 2 fails of it again, and tells.
+      finally:
+        found.for_starts += experiment.trained - trained
       for row in clusters.idle_first():
         yield _Piece(phase, functools.partial(clusters.train, row))

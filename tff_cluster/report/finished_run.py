@@ -83,6 +83,8 @@ class FinishedRun:
     shown = np.logical_and.reduce([self.clustered(c) for c in at_once])
     shown = np.broadcast_to(shown, len(self.client_ids))
     distances, positions = self.arrays.get(f'distances_{kind}'), self.arrays.get(f'embedding_{kind}')
+    if positions is not None and positions.shape == (len(shown), 2):
+      shown = shown & np.isfinite(positions).all(axis=1)  # Oracles, and methods that train, leave nobody out.
     if distances is not None:
       fits = distances.shape == (len(shown), len(shown))
       distances = distances[np.ix_(shown, shown)] if fits else None

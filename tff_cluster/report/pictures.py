@@ -179,6 +179,7 @@ def _rounds_figure(run: FinishedRun) -> Drawn:
   def curve(history: History) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(history.rounds, np.int64), np.asarray(history.test_accuracy, np.float64)
 
+  random = [c for c in run.results.clusterings if c.alternation and c.alternation.first_round < first]
   rounds, accuracies = curve(run.results.baseline.history)
   later = rounds > first  # Up to there it is Phase 1 itself.
   figure = curves.accuracy_over_rounds(
@@ -187,6 +188,7 @@ def _rounds_figure(run: FinishedRun) -> Drawn:
     {c.label: curve(c.history) for c in run.results.clusterings},
     first,
     {each.title: curve(each.history) for each in run.results.personalized},
+    [c.label for c in random],
   )
   caption = (
     'Mean over clients of the accuracy on their own test rows, a client in several clusters '
@@ -194,6 +196,8 @@ def _rounds_figure(run: FinishedRun) -> Drawn:
     'The dotted vertical line is the round after which clients were clustered; the right panel enlarges what follows. '
     'A clustering helps where its line stays above the unclustered one.'
   )
+  if random:
+    caption += f' Models of {", ".join(c.label for c in random)} began at random, not with what Phase 1 made.'
   if run.results.personalized:
     caption += ' Grey lines are of clients that have models of their own without clusters.'
   parts = [part for c in run.results.clusterings for part in identical_clusterings.parts(c)]

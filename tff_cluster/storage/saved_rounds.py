@@ -5,8 +5,9 @@ trajectory that is stopped to go on from.
 """
 
 import dataclasses
+import functools
 import pathlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -64,15 +65,34 @@ def load(
     MissingArtifact: if one of them is not there, or not whole.
   """
   store.use(saved.artifact)
-  return {number: _load_model(store, saved, number, like, remedy) for number in rounds or saved.rounds}
+  return {
+    number: _load_model(store, saved, number, like, remedy, files.load_arrays)
+    for number in rounds or saved.rounds
+  }
+
+
+def load_each(
+  store: artifacts.Store, several: Sequence[Checkpoints], number: int, like: Weights, remedy: str
+) -> list[Weights]:
+  """Reads the model after a round of each of several trajectories; arguments and errors as in `load`."""
+  for name in {saved.artifact for saved in several}:
+    store.use(name)
+  # All models of a method that alternates are in one file.
+  read = functools.lru_cache(maxsize=1)(files.load_arrays)
+  return [_load_model(store, saved, number, like, remedy, read) for saved in several]
 
 
 def _load_model(
-  store: artifacts.Store, saved: Checkpoints, number: int, like: Weights, remedy: str
+  store: artifacts.Store,
+  saved: Checkpoints,
+  number: int,
+  like: Weights,
+  remedy: str,
+  read: Callable[[pathlib.Path], Record],
 ) -> Weights:
   path = _kept(store.root / saved.artifact, number)
   try:
-    weights = model(files.load_arrays(path), len(like), saved.position)
+    weights = model(read(path), len(like), saved.position)
     why = 'is damaged: it has another model'
   except FileNotFoundError:
     weights, why = (), 'is not there any more'

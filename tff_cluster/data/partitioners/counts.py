@@ -22,7 +22,7 @@ def apportion(wanted: np.ndarray, total: int) -> np.ndarray:
     base[takeable] -= 1
     return base
   largest_first = np.argsort(-(wanted - base), kind='stable')
-  base[np.resize(largest_first, missing)] += 1
+  np.add.at(base, np.resize(largest_first, missing), 1)
   return base
 
 

@@ -62,7 +62,7 @@ function groupsPart(client) {
 
 function neighboursPart(client) {
   const geometry = geometryOf(chosen.contender);
-  if (!geometry) return [];
+  if (!geometry || !geometry.positions[client]) return [];
   const items = geometry.neighbours[client].map((other, i) => html('li', {}, goTo(other), ` ${geometry.distances[client][i]}`));
   const note = `By distance of ${geometry.name}; two clients are ${geometry.mean} apart on average.`;
   return [html('h3', {}, 'Nearest neighbours'), html('p', { class: 'note' }, note), html('ol', { class: 'neighbours', id: 'card-neighbours' }, ...items)];

@@ -16,7 +16,7 @@
                groups [{name, members [[client]], shares [[float]] or null}] (planted; null where nobody has parts),
                geometry {signature: GEOMETRY}, empty where the run has no distances,
                contenders [MEASURED], in the order above
-  GEOMETRY     positions [[x, y]] (classical scaling), kept (share of the squared distances that the plane shows, null
+  GEOMETRY     positions [[x, y]] (classical scaling; null for a client whose update is not finite, who has no neighbours), kept (share of the squared distances that the plane shows, null
                where all are zero), mean (distance of two clients), neighbours [[client]] and distances [[float]] (at
                most NEIGHBOURS, nearest first)
   MEASURED     budgets {budget: {accuracy [float, one a client], mean, worst_decile, at_target, harmed_fedavg,
@@ -178,19 +178,25 @@ def _geometry(arrays: Mapping[str, np.ndarray], signature: str, clients: int) ->
   shapes = (distances.shape, None if positions is None else positions.shape)
   if positions is None or shapes != ((clients, clients), (clients, 2)):
     return None
-  if not (np.isfinite(distances).all() and np.isfinite(positions).all()):
+  there = np.flatnonzero(np.isfinite(positions).all(axis=1))
+  apart, places = np.asarray(distances, np.float64)[np.ix_(there, there)], positions[there].astype(np.float64)
+  if not len(there) or not np.isfinite(apart).all():
     return None
-  apart = np.asarray(distances, np.float64)
-  nearest = neighbours(apart)
+
+  def of_everybody(rows: np.ndarray, nothing: list[float] | None) -> list[Any]:
+    found = dict(zip(there.tolist(), rows.tolist(), strict=True))
+    return [found.get(client, nothing) for client in range(clients)]
+
+  nearest, count = neighbours(apart), len(there)
   squares = float(np.square(apart).sum())
   # Of all pairs, each twice: sum |x_i - x_j|^2 = 2 n sum |x_i - mean|^2.
-  shown = 2 * clients * float(np.square(positions - positions.mean(axis=0)).sum())
+  shown = 2 * count * float(np.square(places - places.mean(axis=0)).sum())
   return {
-    'positions': _digits(np.asarray(positions, np.float64)).tolist(),
+    'positions': of_everybody(_digits(places), None),
     'kept': _rounded(min(shown / squares, 1.0)) if squares else None,
-    'mean': float(_digits(np.array(apart.sum() / max(clients * (clients - 1), 1)))),
-    'neighbours': nearest.tolist(),
-    'distances': _digits(np.take_along_axis(apart, nearest, axis=1)).tolist(),
+    'mean': float(_digits(np.array(apart.sum() / max(count * (count - 1), 1)))),
+    'neighbours': of_everybody(there[nearest], []),
+    'distances': of_everybody(_digits(np.take_along_axis(apart, nearest, axis=1)), []),
   }
 
 

@@ -36,7 +36,8 @@ function placed(positions) {
 // Moves circles that would hide each other apart, no further than they have to go.
 function apart(points, least) {
   const found = points.map((point) => [...point]);
-  const rounds = points.length > 400 ? 12 : 60;
+  // Thousands hide each other wherever they go, and every pair takes its time.
+  const rounds = points.length > 2000 ? 0 : points.length > 400 ? 12 : 60;
   for (let round = 0; round < rounds; round += 1) {
     for (let i = 0; i < found.length; i += 1) for (let j = 0; j < i; j += 1) push(found[i], found[j], least, i + j);
   }
@@ -142,16 +143,20 @@ function drawMap() {
   MAP.width = Math.max(Math.min(document.getElementById('map').clientWidth, MAP.widest), MAP.least);
   const clusters = clustersOf(chosen.contender);
   const r = radius();
-  const points = apart(placed(geometry.positions), 2 * r + 5);
-  const marks = points.map(([x, y], client) => {
+  const there = [...run().clients.keys()].filter((client) => geometry.positions[client]);
+  const points = apart(placed(there.map((client) => geometry.positions[client])), 2 * r + 5);
+  const marks = points.map(([x, y], i) => {
+    const client = there[i];
     const groups = groupsOf(client).map(([group, share]) => [groupColour(group), share]);
     const drawn = [svg('circle', { r: r + 6.5, class: 'halo' }), svg('circle', { r: r + 3.1, class: 'edge' }), ...ring(r + 1.5, groups), ...pie(r - 1.5, clusterParts(client, clusters))];
     const mark = svg('g', { transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` }, ...drawn);
     return markClient(mark, client, clientWords(client, clusters));
   });
   const kept = geometry.kept === null ? '' : `; they show ${percent(geometry.kept, 0)} of the squared distances`;
+  const absent = run().clients.length - there.length;
+  const left = absent ? ` Not shown: ${absent === 1 ? 'a client whose update was' : `${absent} clients whose updates were`} not finite.` : '';
   words('map', `A circle is a client, filled by cluster of ${contenderName()} (a pie for several)${planted() ? ', ringed by planted group' : ''}. `
     + `The axes are the first two of classical scaling of the distances between the clients’ ${geometry.name} after Phase 1${kept}. `
-    + 'Near each other means alike; directions and units mean nothing, and circles that would hide each other are moved apart.');
+    + `Near each other means alike; directions and units mean nothing, and circles that would hide each other are moved apart.${left}`);
   show('map', picture('Map of the clients', MAP.width, MAP.height, ...marks), mapLegend());
 }

@@ -1,6 +1,6 @@
 """Figures over rounds and over the number of clusters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ def accuracy_over_rounds(
   clusterings: Mapping[str, tuple[np.ndarray, np.ndarray]],
   clustered_after: int,
   personalized: Mapping[str, tuple[np.ndarray, np.ndarray]],
+  at_random: Collection[str] = (),
 ) -> 'Figure':
   """Draws the mean client accuracy over rounds: the whole run, and Phase 2 enlarged beside it.
 
@@ -29,6 +30,7 @@ def accuracy_over_rounds(
     clusterings: The same for each clustering, rounds counted from the start of Phase 1.
     clustered_after: The last round of Phase 1.
     personalized: The same for each baseline in which clients have models of their own.
+    at_random: Clusterings whose models began at random, not with those of Phase 1.
   """
   from matplotlib.ticker import MaxNLocator
 
@@ -41,7 +43,15 @@ def accuracy_over_rounds(
   for i, (label, curve) in enumerate(clusterings.items()):
     width = max(3.4 - 0.8 * i, 1.6)  # Later lines are thinner: where two coincide, both are seen.
     colour = base.colours(len(clusterings))[i]
-    lines.append((base.short(label, 30), _joined(start, curve), colour, _DASHES[i % len(_DASHES)], width))
+    lines.append(
+      (
+        base.short(label, 30),
+        curve if label in at_random else _joined(start, curve),
+        colour,
+        _DASHES[i % len(_DASHES)],
+        width,
+      )
+    )
   for i, (label, own) in enumerate(personalized.items()):
     lines.append((label, own, base.GREY, _DASHES[i % len(_DASHES)], 1.1))
   for axes in (whole, late):

@@ -35,8 +35,12 @@ def _jaccard(present: np.ndarray) -> np.ndarray:
   member = present.T.astype(np.float64)
   common = member @ member.T
   sizes = np.diag(common)
-  either = sizes[:, None] + sizes[None, :] - common
-  return scipy.spatial.distance.squareform((either - common) / either, checks=False)
+  # In place: of thousands of clients a matrix takes much of the memory.
+  either = sizes[:, None] + sizes[None, :]
+  either -= common
+  np.subtract(either, common, out=common)
+  np.divide(common, either, out=common)
+  return scipy.spatial.distance.squareform(common, checks=False)
 
 
 def cluster_order(membership: np.ndarray, clients: np.ndarray) -> np.ndarray:
