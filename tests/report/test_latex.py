@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.made_up import comparison_runs, finished_run
 from tff_cluster.experiment.config import FEDAVG
+from tff_cluster.papers.catalogue import PUBLISHED
 from tff_cluster.report import latex, report
 from tff_cluster.report.pages import Cell, Table
 from tff_cluster.studies.comparison import page as comparison_page
@@ -27,6 +28,12 @@ k\_means \#1 & +1.5 (1.0 to 2.0) & \textbackslash{}input\{x\} costs \$5, \textas
 \end{tabular}
 \end{table}
 """
+
+
+def test_characters_of_claims_can_be_set():
+  said = ''.join(claim.words for each in PUBLISHED.values() for claim in each.claims)
+  assert {c for c in said if not c.isascii() and not c.isalpha()} <= latex.ESCAPES.keys()
+  assert latex.escaped('d₁ ≥ ε') == r'd$_1$ $\geq$ $\varepsilon$'
 
 
 def test_a_table_is_what_one_writes_by_hand():

@@ -137,10 +137,6 @@ class Page:
     """Returns the numbers of a scorecard, or its claims, see scorecard_table.table."""
     return scorecard_table.table(self.results(name), claims, **where)
 
-  def verdicts(self, published: str, *names: str) -> str:
-    """Counts the verdicts of a table or figure in these kept results."""
-    return coverage_lib.verdict_words(published, map(self.results, names))
-
   def seeds(self, name: str) -> str:
     """Returns over how many seeds kept results are, in words."""
     count = len(self.results(name).provenance.seeds)

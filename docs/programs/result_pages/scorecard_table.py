@@ -26,6 +26,8 @@ def table(kept: Kept, claims: bool = False, **where: str) -> str:
     if (line['row'] == 'claim') == claims and not line['verdict'].startswith(_ABSENT)
   ]
   on_windows = any(map(_window, found))
+  # One claim can be of several figures.
+  several = claims and len({line.get('table') for line in found}) > 1
   lines = []
   for line in found:
     unit = '%' if line.get('unit', '').startswith('percent') else ''
@@ -37,7 +39,10 @@ def table(kept: Kept, claims: bool = False, **where: str) -> str:
       judged = [f'{markdown.cell(line["judged"], unit)}, {window}' if window else '–'] if on_windows else []
       told = [row, *told, *judged, markdown.cell(line['difference'], 'points')]
     verdict = coverage.shown_verdict(kept, line)
-    of_one = ' (one seed)' if claims and verdict and coverage.on_one_seed(kept) else ''
+    of_one = (
+      ' (one seed)' if claims and verdict not in ('', 'one seed') and coverage.on_one_seed(kept) else ''
+    )
+    told = [line['table'], *told] if several else told
     lines.append([*told, f'{verdict}{of_one}' or '–'])
   numbers = (
     'row',
@@ -48,7 +53,8 @@ def table(kept: Kept, claims: bool = False, **where: str) -> str:
     'difference',
     'verdict',
   )
-  return markdown.table(('claim', 'published', 'ours', 'verdict') if claims else numbers, lines)
+  of_claims = (*(['table or figure'] if several else []), 'claim', 'published', 'ours', 'verdict')
+  return markdown.table(of_claims if claims else numbers, lines)
 
 
 def _window(line: Mapping[str, str]) -> str:
