@@ -140,7 +140,7 @@ def reproduce_toy(
 
   page_lib.check_place(published, root / name)
   results = {result.name: result for result in compute(seeds[0])}
-  facts = {'command': parse.command('reproduce', sys.argv[1:]), 'seed': seeds[0]}
+  facts = {'command': parse.command('reproduce', sys.argv[1:]), 'seed': str(seeds[0])}
   page = page_lib.write_page(published, results, PAPER, facts, root / name)
   print(f'report {page.resolve()}')
 

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Sequence
 
 from tff_cluster.base.environment import describe_environment
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import Fault, InputError
 from tff_cluster.papers import catalogue
 from tff_cluster.studies.kept import coverage, keep, results
 from tff_cluster.studies.reproduction import runs
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
       if name not in kept or not _is_judged(kept[name]):
         raise InputError(f'{name}: no kept reproduction with {results.RUNS}')
       print(f'{name}: {"; ".join(judge(kept[name], commit, *places[:1])) or "as it was"}', flush=True)
-    except (InputError, subprocess.CalledProcessError) as error:
+    except (Fault, subprocess.CalledProcessError) as error:
       print(error, file=sys.stderr, flush=True)
       refused += 1
   return 2 if refused else 0
@@ -45,7 +45,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _is_judged(kept: results.Kept) -> bool:
   known = kept.provenance
-  return len(known.published) == 1 and known.scale != 'toy' and (kept.folder / results.RUNS).is_file()
+  is_table = len(known.published) == 1 and all(' phases.reproduce ' in command for command in known.commands)
+  return is_table and known.scale != 'toy' and (kept.folder / results.RUNS).is_file()
 
 
 def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
@@ -70,7 +71,7 @@ def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
       words = [each.replace('=DIR', f'={data_dir}') for each in words]
       subprocess.run([sys.executable, *words, f'--output_dir={root}'], check=True, stdout=subprocess.DEVNULL)
     made = keep.of_folder(pathlib.Path(root).resolve() / next(iter(known.published)) / known.scale)
-  for name in set(kept.tables) - {_SCORECARD}:
+  for name in set(kept.tables) & made.texts.keys() - {_SCORECARD}:
     now, there = _results(made.texts[name]), _results((kept.folder / f'{name}.csv').read_text())
     if now != there:
       pairs = zip(now, there, strict=False)  # Where lines are missing, all that can be said.
@@ -91,7 +92,7 @@ def _check_settings(kept: results.Kept, root: pathlib.Path) -> None:
   known = kept.provenance
   published = catalogue.PUBLISHED[next(iter(known.published))]
   for command in known.commands:
-    given = dict(each[2:].split('=', 1) for each in shlex.split(command) if each.startswith('--'))
+    given = dict(each[2:].partition('=')[::2] for each in shlex.split(command) if each.startswith('--'))
     seeds = [int(each) for each in given['seeds'].split(',')]
     for job in runs.plan(published, published.scale(known.scale), seeds, root, only=given.get('rows')):
       if not job.folder.config.exists():

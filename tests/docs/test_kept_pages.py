@@ -266,6 +266,20 @@ def test_trainings_are_counted_once_in_whatever_table_they_stand(tmp_path):
   assert coverage.distinct_trainings([]) == 0
 
 
+def test_a_row_has_the_seeds_of_its_own_runs(tmp_path):
+  known = dataclasses.replace(
+    PROVENANCE,
+    published={'fl_hc/table2': ['cf 0.2, n 10', 'cf 0.2, n 5']},
+    scale='paper',
+    seeds=[0, 1, 2],
+  )
+  lines = [('cf 0.2, n 10', seed) for seed in (0, 1, 2)] + [('cf 0.2, n 5', 0)]
+  text = 'row,seed\n' + ''.join(f'"{row}",{seed}\n' for row, seed in lines)
+  results.write(tmp_path / 'one', known, {'runs': text}, [])
+  (covered,) = (each for each in coverage.of_kept(results.read_all(tmp_path).values()) if each.seeds)
+  assert covered.seeds == {'cf 0.2, n 10': [0, 1, 2], 'cf 0.2, n 5': [0]}
+
+
 def test_rows_with_the_same_trainings_in_a_scorecard_are_one(tmp_path):
   header = 'table,row,column,training\n'
   lines = [

@@ -87,8 +87,8 @@ def _results(personalized: tuple[str, ...], **options: Any) -> dict[str, Any]:
 
 
 def typed(runs: Sequence[tuple[int, dict[str, Any]]]) -> Runs:
-  """Returns what `make` returned as records."""
-  return [(seed, in_json.typed(results)) for seed, results in runs]
+  """Returns what `make` returned as records, with the digests that finished_run.save writes."""
+  return [(seed, in_json.typed(made_up.with_digest(results))) for seed, results in runs]
 
 
 def constant(value: float, seeds: int = 3, clients: int = 6) -> list[list[float]]:

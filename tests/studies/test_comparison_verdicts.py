@@ -230,6 +230,9 @@ _DISJOINT, _SHARED = [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]], [[1.0, 0.3, 1.0], [0.0,
     ([{'group': [[1.0, 1.0, 1.0]]}], {}, 'one'),
     ([{'group': [[1.0, 1.0, 1.0]]}], {'label_skew': 0.5}, 'unknown'),
     ([{}], {'partition': 'iid'}, 'one'),
+    # Who is malicious is no structure of the data.
+    ([{'malicious': _DISJOINT}], {'partition': 'iid'}, 'one'),
+    ([{'group': _SHARED, 'malicious': _DISJOINT}], {'partition': 'mixture'}, 'overlapping'),
     ([{}], {'partition': 'quantity_skew'}, 'one'),
     ([{}], {'partition': 'dirichlet'}, 'unknown'),
   ],
@@ -352,6 +355,14 @@ def test_one_truth_that_is_met_is_enough_and_one_group_is_none():
   assert _alarms(_with(runs, range(8), recovery={'digit': missed, 'label set': met})) == []
   (alarm,) = _alarms(_with(runs, (1,), recovery={'digit': missed, 'label set': met | {'ari': 0.2}}))
   assert 'lowest ARI 0.20 for “label set”, wrong under 1 of 8 seeds' in alarm
+  # That attackers are found says nothing about the groups.
+  runs = _made({'kmeans': 0.6})
+  for _, results in runs:
+    truths = results['population']['truths']
+    truths['malicious'] = [[1.0] * 5 + [0.0], [0.0] * 5 + [1.0]]
+  runs = _with(runs, range(8), recovery={'group': met, 'malicious': met})
+  (alarm,) = _alarms(_with(runs, (1,), recovery={'group': met | {'ari': 0.2}, 'malicious': met}))
+  assert 'lowest ARI 0.20 for “group”' in alarm
   runs = _scored(0.6, range(8), 0.0)
   for _, results in runs:
     results['population']['truths'] = {'group': [[1.0] * 6]}

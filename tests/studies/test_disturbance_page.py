@@ -97,6 +97,9 @@ def test_headline():
   assert words.headline(dataclasses.replace(DOCUMENT, half_lost=further)).startswith(
     'Noise: k-means on updates goes furthest and keeps more than half of its score up to z = 0.5, where ε is 1,234 '
   )
+  # A clustering that finds next to nothing has little to lose.
+  poor = [*LOST[:3], *(dataclasses.replace(line, undisturbed=0.03, kept=0.9) for line in LOST[3:])]
+  assert words.headline(dataclasses.replace(DOCUMENT, half_lost=poor)) == words.headline(DOCUMENT)
   nothing = [dataclasses.replace(line, kept=None) for line in LOST]
   assert words.headline(dataclasses.replace(DOCUMENT, half_lost=nothing)) == (
     'With noise no clustering keeps half of what it finds. With quantization no clustering keeps half of what it finds.'

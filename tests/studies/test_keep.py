@@ -95,6 +95,8 @@ def test_a_reproduction_is_kept_with_a_line_a_row_and_seed(tmp_path, monkeypatch
     had_run(tmp_path, 'cf 0.2, n 10', seed, accuracy, 0.7)
   folder = tmp_path / 'fl_hc/table2/small'
   (folder / 'scorecard.csv').write_text('table,row,verdict\n')
+  (folder / 'damaged').mkdir()
+  (folder / 'damaged/results.json').write_text('{')  # Another row, cut off: it is passed over.
   made = keep.of_folder(folder)
   results.write(tmp_path / 'kept/made', made.provenance, made.texts, [])
   (found,) = results.read_all(tmp_path / 'kept').values()
@@ -245,7 +247,16 @@ def test_a_league_is_kept_with_its_settings(tmp_path):
     '0',
     '0',
   ]
-  # A setting of it, compared again by itself, has a table of other seeds than the standings.
+  # A setting of it, compared again by itself after a run was given another clustering, is not what stands in the standings.
+  others = comparison_runs.make(accuracies | {'late': comparison_runs.constant(0.6)})
+  for seed, value in others:
+    finished_run.save(tmp_path / 'two' / f'seed_{seed}', value, {})
+  with pytest.raises(InputError, match='seed_0 has other results than the tables of'):
+    keep.of_folder(tmp_path)
+  comparison_page.write(comparison_runs.typed(others), {'command': 'x'}, tmp_path / 'two')
+  with pytest.raises(InputError, match='two was compared anew since the league was; run the league again'):
+    keep.of_folder(tmp_path)
+  # Or it has a table of other seeds.
   comparison_page.write(comparison_runs.typed(runs[:2]), {'command': 'x'}, tmp_path / 'two')
   with pytest.raises(InputError, match='two was compared under the seeds 0, 1, and the league under 0, 1, 2'):
     keep.of_folder(tmp_path)

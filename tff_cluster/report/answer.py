@@ -56,6 +56,11 @@ class Recovery:
   planted: int
 
   @property
+  def is_structure(self) -> bool:
+    """Whether it tells of what the data plant: several groups, and not who is malicious."""
+    return self.planted > 1 and self.truth != population.MALICIOUS
+
+  @property
   def exact(self) -> bool:
     return self.value >= 1.0 - 1e-9
 
@@ -298,7 +303,7 @@ def _alarms(facts: ClusteringAnswer, clustering: Clustering, num_clients: int) -
   elif num_clients > 1 and all(len(members) == 1 for members in clustering.clusters):
     alarms.append('Every client is alone in its cluster: this is local training without collaboration.')
   alarms += [f'{test.two_kinds.words}.' for test in clustering.splits or () if test.two_kinds is not None]
-  real = [r for r in facts.recoveries if r.planted > 1]
+  real = [r for r in facts.recoveries if r.is_structure]
   if real:
     # One truth that is met is enough: the others describe the same clients at another grain.
     best = max(real, key=lambda r: r.value)

@@ -400,7 +400,10 @@ def gather(runs: Runs, window_rounds: int = WINDOW) -> dict[str, Ours]:
         raise InputError(
           f'row {row.name!r}, seed {seed}: results {first.results.digest[:12]} and {results.digest[:12]} differ in it; keep one of them'
         )
-  return {name: Ours(row, tuple(by_seed.values()), window_rounds) for name, (row, by_seed) in found.items()}
+  return {
+    name: Ours(row, tuple(by_seed[seed] for seed in sorted(by_seed)), window_rounds)
+    for name, (row, by_seed) in found.items()
+  }
 
 
 def _trained(run: Run) -> tuple[Any, ...]:

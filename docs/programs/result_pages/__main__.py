@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 
 from docs.programs.result_pages import pages, prose
 from tff_cluster.base.environment import ENGINE
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import Fault
 from tff_cluster.studies.kept import results
 
 FOLDER = pathlib.Path(__file__).parents[2] / 'results'
@@ -41,7 +41,7 @@ def main() -> int:
     kept = results.read_all(flags.folder / 'data')
     made = pages.render(kept, flags.folder / 'templates')
     faults = list(check(flags.folder, made)) if flags.check else []
-  except InputError as error:
+  except Fault as error:
     print(error, file=sys.stderr)
     return error.exit_code
   for name, each in kept.items():
@@ -72,7 +72,7 @@ def check(folder: pathlib.Path, made: Mapping[str, str]) -> Iterator[str]:
   for path in sorted(folder.iterdir()):
     if path.is_file() and path.name not in made:
       yield f'{path} is made by no template'
-  for path in sorted((folder / 'templates').glob(f'*{pages.ENDING}')):
+  for path in sorted((folder / 'templates').glob('*.jinja')):
     for line, found in prose.typed_results(path.read_text()):
       yield f'{path}:{line}: {found} is typed; write an expression over a kept file, or published(...)'
 

@@ -22,13 +22,13 @@ _ALLOWED = re.compile(
   r'\b(?:19|20)\d\d(?:-\d\d-\d\d)?\b'
   r'|\b(?:[Tt]ables?|[Ff]igures?|[Ss]ections?|[Ee]quations?|[Aa]lgorithms?|[Pp]hases?|[Cc]laims?|[Ff]indings?|[Ss]eeds?)'
   r' \d+(?:\.\d+)*(?:(?:, | and | to )\d+(?:\.\d+)*)*'
-  r'|\b(?:K|T|C|n|E|B|eta|eps_1|eps_2|z|lambda|S|M|p|gamma) = \d+(?:\.\d+)?(?:(?:, | and | or )\d+(?:\.\d+)?)*'
+  r'|\b(?:K|T|C|n|E|B|eta|eps_1|eps_2|z|lambda|S|M|gamma) = \d+(?:\.\d+)?(?:(?:, | and | or )\d+(?:\.\d+)?)*'
   r'|\b95% intervals?|\(95%\)|\bclients at \d+%'
   r'|\b2NN\b|\b[A-Za-z][A-Za-z_^-]*\d+\b'
 )
 _LITERAL = re.compile(r'{{-?\s*(?:[\'"]|[-+(\s]*\d)[^}]*}}|{%-?\s*set\s+\w+\s*=\s*[\'"(]*[-+]?\d[^%]*%}')
 
-_COUNT = 'half|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty'
+_COUNT = 'half|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty'
 _IN_WORDS = re.compile(
   rf'\b(?:(?:{_COUNT}) (?:an? )?(?:points?|times|percent)|twice|thrice|(?:{_COUNT}) of (?:{_COUNT}))\b', re.I
 )

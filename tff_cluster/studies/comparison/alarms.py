@@ -81,7 +81,7 @@ def make_alarms(contenders: Sequence[Contender], statistics: Statistics, runs: R
 def _wrong_groups(contender: Contender, runs: Runs) -> str:
   """Returns the contender with its best score; empty where its groups are right under every seed, or none are known."""
   by_seed = zip(*recoveries(contender, runs), strict=True)
-  real = [[recovery for recovery in of_seed if recovery.planted > 1] for of_seed in by_seed]
+  real = [[recovery for recovery in of_seed if recovery.is_structure] for of_seed in by_seed]
   # One truth that is met is enough: the others describe the same clients at another grain.
   best = [max(of_seed, key=lambda recovery: recovery.value) for of_seed in real if of_seed]
   wrong = [recovery for recovery in best if recovery.value < GROUPS_WRONG_BELOW]

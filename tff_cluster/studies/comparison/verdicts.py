@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from tff_cluster.base.words import percent, plural, points, series
+from tff_cluster.data.population import MALICIOUS
 from tff_cluster.scorecard import paired_verdicts
 from tff_cluster.scorecard.claims import FAILS, HOLDS, NOT_RUN, Finding
 from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Runs
@@ -94,7 +95,8 @@ def planted_form(runs: Runs) -> str:
   Of several planted groupings one that overlaps makes them overlapping. Clients that are alike are one group; labels
   that are skewed within one group, or in no group, leave open what clusters could find.
   """
-  truths = [np.asarray(t) > 0 for _, results in runs for t in results.population.truths.values()]
+  planted = [item for _, results in runs for item in results.population.truths.items()]
+  truths = [np.asarray(truth) > 0 for name, truth in planted if name != MALICIOUS]
   several = [truth for truth in truths if len(truth) > 1]
   if any((truth.sum(axis=0) > 1).any() for truth in several):
     return 'overlapping'

@@ -111,9 +111,13 @@ def _bits_headline(document: Document) -> str:
 
 
 def _kept(document: Document, disturbances: Container[str]) -> list[tuple[float, str, str]]:
-  """Returns the furthest values at which more than half is left, with their labels and disturbances."""
+  """Returns the furthest values at which more than half is left, with their labels and disturbances.
+
+  Clusterings with less than half of the best score have little to lose, and are passed over.
+  """
+  best = max((line.undisturbed for line in document.half_lost), default=0.0)
   return [
     (line.kept, line.label, line.disturbance)
     for line in document.half_lost
-    if line.disturbance in disturbances and line.kept is not None
+    if line.disturbance in disturbances and line.kept is not None and line.undisturbed >= best / 2
   ]

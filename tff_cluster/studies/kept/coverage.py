@@ -93,13 +93,19 @@ def of_kept(kept: Iterable[Kept]) -> list[Covered]:
     for scale in _scales(published):
       behind = [k for k in found if k.provenance.scale == scale and name in k.provenance.published]
       ran = [
-        (row, each.provenance.seeds, each.stale)
+        (row, _seeds_of(each, row), each.stale)
         for each in behind
         for row in (each.provenance.published[name] or [name])
       ]
       if scale != 'small' or behind:
         covered.append(_covered(published, scale, ran, behind))
   return covered
+
+
+def _seeds_of(kept: Kept, row: str) -> Sequence[int]:
+  """Returns under which seeds a row was run: not all rows of a kept result need have the same."""
+  lines = kept.lines('runs', row=row) if 'runs' in kept.tables else []
+  return [int(line['seed']) for line in lines] or kept.provenance.seeds
 
 
 def of_folder(root: Path, only: Published | None = None) -> list[Covered]:

@@ -125,7 +125,10 @@ def _of_league(folder: Path) -> Made:
   found = files.load_json(folder / 'league.json')
   inside = {name: folder / name for name in found['settings']}
   for place in inside.values():
-    seeds = files.load_json(place / 'comparison.json')['seeds']
+    compared_there = files.load_json(place / 'comparison.json')
+    seeds = compared_there['seeds']
+    if seeds == found['seeds'] and compared_there['digests'] != found.get('digests', {}).get(place.name):
+      raise InputError(f'{place} was compared anew since the league was; run the league again')
     if seeds != found['seeds']:
       raise InputError(
         f'{place} was compared under the seeds {", ".join(map(str, seeds))}, and the league under '
@@ -145,21 +148,28 @@ def _of_league(folder: Path) -> Made:
     'standings': csv_text(_STANDINGS, standings),
   }
   title = f'All methods on {", ".join(inside)}'
-  return Made(_of_compared(title, found['command'], folder), texts)
+  return Made(_of_compared(title, found['command'], folder, inside.values()), texts)
 
 
 def _of_comparison(folder: Path) -> Made:
   found = files.load_json(folder / 'comparison.json')
   texts = compared.tables_of({'': folder}) | {'comparison': compared.with_units(folder / 'comparison.csv')}
-  return Made(_of_compared('Clusterings beside each other', found['command'], folder), texts)
+  return Made(_of_compared('Clusterings beside each other', found['command'], folder, [folder]), texts)
 
 
-def _of_compared(title: str, command: str, folder: Path) -> Provenance:
+def _of_compared(title: str, command: str, folder: Path, compared_in: Iterable[Path]) -> Provenance:
+  """Returns the provenance of a comparison or league; raises InputError where its tables are not of the runs that lie there today."""
   runs = runs_of(folder)
   if gone := [run for run in runs if not (run / 'results.json').exists()]:
     raise InputError(f'{gone[0]} is in the tables of {folder} and holds no finished run; compare again')
-  found = [(f'{run.parent.name} {run.name}', results_lib.read(run / 'results.json')) for run in runs]
-  return _provenance(title, found, commands=[command])
+  found = {run: results_lib.read(run / 'results.json') for run in runs}
+  for place in compared_in:
+    for seed, digest in files.load_json(place / 'comparison.json')['digests'].items():
+      run = place / f'seed_{seed}'
+      if found[run].digest != digest:
+        raise InputError(f'{run} has other results than the tables of {folder}; compare again')
+  named = [(f'{run.parent.name} {run.name}', results) for run, results in found.items()]
+  return _provenance(title, named, commands=[command])
 
 
 def _of_run(folder: Path) -> Made:
@@ -175,7 +185,9 @@ def _of_run(folder: Path) -> Made:
     texts['scorecard'] = tables.text(folder / 'scorecard.csv')
   published, scale = rows_of(results)
   answers, commands = asked.tables_of(folder)
-  made = _provenance('One run', [('', results)], published=published, scale=scale)
+  words = (catalogue.PUBLISHED[name].scale(scale).words for name in published)
+  scaled_down = '; '.join(filter(None, dict.fromkeys(words)))
+  made = _provenance('One run', [('', results)], published=published, scale=scale, scaled_down=scaled_down)
   return Made(made, texts | answers, asked=commands)
 
 
@@ -266,6 +278,13 @@ def _of_reproduction(folder: Path) -> Made:
   stored = list(runs_lib.stored(published, scale, folder.parents[2]).values())
   if not stored:
     raise InputError(f'{folder} holds no finished run of {published.name}')
+  populations: dict[str, str] = {}
+  for _, seed, results in stored:
+    partition = json.dumps(_without_folders(results.config)['data'], sort_keys=True)
+    if populations.setdefault(partition, results.population.digest) != results.population.digest:
+      raise InputError(
+        f'{folder} holds runs of seed {seed} on other rows than each other; keep those of one data set'
+      )
   lines = {(row, seed): line for row, seed, line in _run_lines(stored)}
   names = [row.name for row in published.rows if any(row.name == name for name, _ in lines)]
   found = [(f'{" and ".join(row.name for row in rows)}, seed {seed}', r) for rows, seed, r in stored]

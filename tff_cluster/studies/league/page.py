@@ -38,6 +38,9 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
   document = {
     'settings': [setting.name for setting in league.settings],
     'seeds': list(league.seeds),
+    'digests': {
+      name: {str(seed): results.digest for seed, results in runs} for name, runs in finished.items()
+    },
     'standings': {
       budget: [_plain(each, standings.overall(league, each.name, budget)) for each in found]
       for budget, found in league.standings.items()

@@ -18,6 +18,7 @@ from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import cost_estimates
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import WINDOW, Row
+from tff_cluster.storage import files
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -130,7 +131,7 @@ def stored(
   for path in sorted((root / published.name / scale.name).glob('*/results.json')):
     try:
       results = results_lib.read(path)
-    except InputError:
+    except (InputError, files.DamagedFile):
       continue
     rows, clusterings = rows_of(published, scale, results)
     if rows:
