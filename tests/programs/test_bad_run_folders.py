@@ -152,7 +152,7 @@ def test_damaged_signatures(place, change, words, run, capsys):
 def test_signatures_that_phase_1_did_not_save(run, capsys):
   saved = run.load_finished(run.phase1, phase_files.Phase1)
   files.save_json(run.phase1, dataclasses.replace(saved, signatures={}))
-  words = '--signature=weights: this Phase 1 saved  only'
+  words = '--signature=weights: this Phase 1 saved none; ask for a clustering of weights'
   refused('replay', run, '', words, capsys)
   run.clusters('kmeans').unlink()
   before = children.files(run.root)

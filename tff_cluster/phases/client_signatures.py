@@ -217,9 +217,10 @@ def load(folder: RunFolder, kind: str, block_bytes: int | None = None) -> 'signa
 
   saved = folder.load_finished(folder.phase1, phase_files.Phase1).signatures
   if kind not in saved:
+    had = f'{", ".join(saved)} only' if saved else 'none'
     raise InputError(
-      f'{argument("signature", kind)}: this Phase 1 saved {", ".join(saved)} only; ask for a clustering of '
-      f'{kind} from the start, in another output_dir'
+      f'{argument("signature", kind)}: this Phase 1 saved {had}; ask for a clustering of {kind} from the start, in another '
+      f'{argument("output_dir")}'
     )
   vectors, usable = _rows(folder, folder.load_config().training, saved, kind)
   found = diverged_clients.finite_only(vectors, client_ids(folder, kind), usable)
