@@ -28,7 +28,10 @@ _ALLOWED = re.compile(
 )
 _LITERAL = re.compile(r'{{-?\s*(?:[\'"]|[-+(\s]*\d)[^}]*}}|{%-?\s*set\s+\w+\s*=\s*[\'"(]*[-+]?\d[^%]*%}')
 
-_COUNT = 'half|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty'
+_COUNT = (
+  'half|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|'
+  'nineteen|twenty|thirty'
+)
 _IN_WORDS = re.compile(
   rf'\b(?:(?:{_COUNT}) (?:an? )?(?:points?|times|percent)|twice|thrice|(?:{_COUNT}) of (?:{_COUNT}))\b', re.I
 )

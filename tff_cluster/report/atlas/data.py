@@ -16,9 +16,9 @@
                groups [{name, members [[client]], shares [[float]] or null}] (planted; null where nobody has parts),
                geometry {signature: GEOMETRY}, empty where the run has no distances,
                contenders [MEASURED], in the order above
-  GEOMETRY     positions [[x, y]] (classical scaling; null for a client whose update is not finite, who has no neighbours), kept (share of the squared distances that the plane shows, null
-               where all are zero), mean (distance of two clients), neighbours [[client]] and distances [[float]] (at
-               most NEIGHBOURS, nearest first)
+  GEOMETRY     positions [[x, y]] (classical scaling; null for a client whose update is not finite, who has no neighbours),
+               kept (share of the squared distances that the plane shows, null where all are zero), mean (distance of two
+               clients), neighbours [[client]] and distances [[float]] (at most NEIGHBOURS, nearest first)
   MEASURED     budgets {budget: {accuracy [float, one a client], mean, worst_decile, at_target, harmed_fedavg,
                harmed_local, harmed_fine_tuning, harmed_ditto, passes and the parts of the cost (tff_cluster/base/cost.py)}},
                signature (text or null), num_clusters (int or null), memberships,
