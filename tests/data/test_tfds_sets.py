@@ -112,7 +112,7 @@ def test_rows_that_cannot_be_used_are_no_damaged_download(sets, monkeypatch, err
 
   monkeypatch.setattr(tfds_images, '_read', fail)
   with pytest.raises((InputError, EnvironmentFault)) as caught:
-    sources.load(config(sets, 'coloured'))
+    tfds_images.load('coloured', str(sets.parent))
   assert told in str(caught.value) and 'delete' not in str(caught.value)
 
 

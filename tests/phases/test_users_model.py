@@ -1,5 +1,6 @@
 """A model of somebody's own in an experiment: compared with Keras once a store, and never taken for another."""
 
+import dataclasses
 import sys
 import types
 
@@ -83,14 +84,14 @@ def test_only_models_that_are_not_built_in_are_compared_and_each_once_a_store(
   assert changed['architecture'] == before['architecture'] and changed != before
 
 
-def test_a_dry_run_compares_a_model_and_makes_no_store_where_there_is_none_yet(
-  tmp_path, module, checks, tff_context
-):
-  (tmp_path / 'dry').mkdir()
-  (tmp_path / 'dry/store').symlink_to(tmp_path / 'to come')
-  for _ in range(2):
-    _ = experiment_with(tmp_path / 'dry').trainer
-  assert len(checks) == 1 and not (tmp_path / 'to come').exists()
+def test_a_dry_run_compares_a_model_and_writes_nothing_into_the_store(tmp_path, module, checks, tff_context):
+  (tmp_path / 'there').mkdir()
+  for name in ('to come', 'there'):
+    (tmp_path / f'dry {name}').mkdir()
+    (tmp_path / f'dry {name}/store').symlink_to(tmp_path / name)
+    for _ in range(2):
+      _ = dataclasses.replace(experiment_with(tmp_path / f'dry {name}'), is_estimate=True).trainer
+  assert len(checks) == 1 and not (tmp_path / 'to come').exists() and not list((tmp_path / 'there').iterdir())
 
 
 def test_a_refusal_is_not_kept_as_a_pass(tmp_path, module, monkeypatch, tff_context):
