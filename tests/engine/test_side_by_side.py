@@ -86,6 +86,17 @@ def test_sixteen_cores_are_full_with_forty_one_clusters_of_which_twenty_five_dra
   assert work / (wall * 16) > 0.6 > work / (rounds * len(cohorts) * client_round * 16)
 
 
+def call_until_cancelled(slots, item, ended):
+  """Calls for two seconds; an item that is cancelled meanwhile is put into a list."""
+  try:
+    for _ in range(200):
+      with slots.taken(1):
+        time.sleep(0.01)
+  except Cancelled:
+    ended.append(item)
+    raise
+
+
 @pytest.mark.tensorflow
 def test_the_first_failure_is_raised_once_the_others_have_ended():
   slots, ended = Slots(2), []
@@ -93,13 +104,7 @@ def test_the_first_failure_is_raised_once_the_others_have_ended():
   def work(item):
     if item == 1:
       raise ValueError('planted')
-    try:
-      for _ in range(200):
-        with slots.taken(1):
-          time.sleep(0.01)
-    except Cancelled:
-      ended.append(item)
-      raise
+    call_until_cancelled(slots, item, ended)
 
   with pytest.raises(ValueError, match='planted'):
     each(work, range(5), 2)
@@ -116,17 +121,8 @@ def test_what_fails_in_naming_the_next_piece_ends_the_others():
     yield 0
     raise ValueError('planted')
 
-  def work(item):
-    try:
-      for _ in range(200):
-        with slots.taken(1):
-          time.sleep(0.01)
-    except Cancelled:
-      ended.append(item)
-      raise
-
   with pytest.raises(ValueError, match='planted'):
-    each(work, items(), 2)
+    each(lambda item: call_until_cancelled(slots, item, ended), items(), 2)
   assert ended == [0]
 
 
