@@ -118,8 +118,7 @@ def _link_clients(made: Sequence[RunFolder], folder: RunFolder) -> None:
   """Lets a folder have the clients that one of others has: their data need not be there any more."""
   for run in made:
     if run.population.exists():
-      pairs = ((run.population, folder.population), (run.new_clients, folder.new_clients))
-      for there, here in pairs:
+      for there, here in ((run.population, folder.population), (run.new_clients, folder.new_clients)):
         if there.exists():
           here.symlink_to(there.absolute())
       return

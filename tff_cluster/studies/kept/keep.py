@@ -125,15 +125,14 @@ def _of_league(folder: Path) -> Made:
   found = files.load_json(folder / 'league.json')
   inside = {name: folder / name for name in found['settings']}
   for place in inside.values():
-    compared_there = files.load_json(place / 'comparison.json')
-    seeds = compared_there['seeds']
-    if seeds == found['seeds'] and compared_there['digests'] != found.get('digests', {}).get(place.name):
-      raise InputError(f'{place} was compared anew since the league was; run the league again')
-    if seeds != found['seeds']:
+    there = files.load_json(place / 'comparison.json')
+    if there['seeds'] != found['seeds']:
       raise InputError(
-        f'{place} was compared under the seeds {", ".join(map(str, seeds))}, and the league under '
+        f'{place} was compared under the seeds {", ".join(map(str, there["seeds"]))}, and the league under '
         f'{", ".join(map(str, found["seeds"]))}; run the league again'
       )
+    if there['digests'] != found.get('digests', {}).get(place.name):
+      raise InputError(f'{place} was compared anew since the league was; run the league again')
   standings = [
     (
       budget, each['name'], each['kind'], *(rounded(each[key]) for key in ('rank', 'low', 'high')), each['above'], each['below'],
