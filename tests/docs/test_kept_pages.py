@@ -121,6 +121,10 @@ def test_a_template_that_asks_for_what_is_not_kept_is_named(tmp_path):
   for wrong in (
     "{{ number('other', 'x') }}",
     "{{ number('made_up', 'x', row='a') }}",
+    "{{ numbers('made_up', 'x', row='a')|length }}",
+    "{{ texts('made_up', 'x', row='a')|length }}",
+    "{{ grid('made_up', row='a') }}",
+    "{{ beside({'n = 1': 'made_up'}, 'x', 'row', row='a') }}",
     '{{ nothing }}',
     '{{ 1 +',
   ):

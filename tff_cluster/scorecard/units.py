@@ -86,4 +86,5 @@ ROUNDS = Unit(
 # An exact match is 1; nothing else is.
 SCORE = Unit('score', 'scores', 0.0, 2, is_score=True)
 ERROR = Unit('error', 'errors', 0.0, 2, is_error=True)
-POINTS = Unit('points', 'points', 1.0, 2)
+# What pages show with a sign is a difference in `points`; this is an amount.
+POINTS = Unit('points of accuracy', 'points', 1.0, 2)

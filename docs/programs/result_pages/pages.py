@@ -62,11 +62,12 @@ class Page:
 
   def numbers(self, name: str, column: str, /, of: str = TABLE, **where: str) -> list[float]:
     """Returns the numbers of a column, see Kept.numbers."""
+    self._chosen(name, of, where)
     return self.results(name).numbers(column, of, **where)
 
   def texts(self, name: str, column: str, /, of: str = TABLE, **where: str) -> list[str]:
     """Returns the cells of a column as they are kept."""
-    return [line[column] for line in self.results(name).lines(of, **where)]
+    return [line[column] for line in self._chosen(name, of, where)]
 
   def grid(self, name: str, *columns: str, of: str = TABLE, **where: str) -> str:
     """Returns lines of a kept table as a Markdown table, of all columns or of these; empty cells are dashes."""
@@ -74,7 +75,7 @@ class Page:
     units = kept.table(of).units
     shown = columns or tuple(units)
     header = [f'{c}, {units[c]}' if units.get(c, '%') not in ('', '%') else c for c in shown]
-    chosen = kept.lines(of, **where)
+    chosen = self._chosen(name, of, where)
     places = {c: max(map(markdown.decimals, (line[c] for line in chosen)), default=0) for c in shown}
     lines = [
       [BUDGETS.get(line[c]) or markdown.cell(line[c], units[c], places[c]) for c in shown] for line in chosen
@@ -87,7 +88,7 @@ class Page:
     Raises:
       InputError: where two lines of the table belong into one cell.
     """
-    chosen, unit = self.results(name).lines(of, **where), self.results(name).table(of).units[column]
+    chosen, unit = self._chosen(name, of, where), self.results(name).table(of).units[column]
     places = max((markdown.decimals(line[column]) for line in chosen), default=0)
     cells = [(line[rows], line[columns], markdown.cell(line[column], unit, places)) for line in chosen]
     return markdown.pivot(f'{name}/{of}.csv', rows, cells)
@@ -97,9 +98,16 @@ class Page:
     cells = []
     for head, name in names.items():
       unit = self.results(name).table(of).units[column]
-      lines = self.results(name).lines(of, **where)
+      lines = self._chosen(name, of, where)
       cells += [(line[rows], head, markdown.cell(line[column], unit)) for line in lines]
     return markdown.pivot(f'{of}.csv', rows, cells)
+
+  def _chosen(self, name: str, of: str, where: Mapping[str, str]) -> list[Mapping[str, str]]:
+    """Returns the lines of a kept table in which columns have these texts; raises InputError where there are none."""
+    found = self.results(name).lines(of, **where)
+    if where and not found:
+      raise InputError(f'{name}/{of}.csv: no line where {dict(where)}')
+    return found
 
   def gains(self, name: str, *budgets: str, setting: str = '') -> str:
     """Returns the accuracies of a comparison beside FedAvg, see comparison_tables.gains."""
@@ -135,6 +143,7 @@ class Page:
 
   def scorecard(self, name: str, claims: bool = False, **where: str) -> str:
     """Returns the numbers of a scorecard, or its claims, see scorecard_table.table."""
+    self._chosen(name, 'scorecard', where)
     return scorecard_table.table(self.results(name), claims, **where)
 
   def seeds(self, name: str) -> str:
