@@ -11,7 +11,8 @@ The estimate is the resident memory of this process and of the worker together, 
         + parallel * 250 * 4 * 4 * (activations + 3 * classes)   what a model computes for a batch that it is measured on
         + 160 * clients * classes                                counts by class of clients, on two splits, here and there
         + 32 * clients^2                                         distances
-        + 8 * clusters * (rows / 5) * classes, with experts      their outputs on the global test set; so with rules of predictions
+        + 64 * clusters * (rows / 5) * classes, with experts     their outputs on the global test set, six copies of 8 bytes each, and
+                                                                 on validation rows for the gate; so with rules of predictions
         + min(4 * parameters * rounds, PULLED_TO), with Ditto    FedAvg's models, which lie on the disk, as many as are kept here
 
 `sent` are the rows of a cohort, or, where those are fewer, as many as fit into one message when models are measured.
@@ -36,6 +37,9 @@ PROCESS = 900_000_000
 # process's arenas do.
 _COPIES_A_CLIENT, _COPIES_A_CLUSTER, _COPIES = 4, 6, 60
 _COPIES_OF_SIGNATURES = 3
+# Peaks of all rules together were 6.0 times the outputs on the test set as float64, where validation rows were a tenth of it, and 10.5
+# times where they were as many.
+_EXPERT_BYTES = 64
 _BATCH = 250
 _MESSAGE_BYTES = 400_000_000  # That of engine/jobs.py, which can import TensorFlow.
 _GB = 1e9
@@ -82,7 +86,7 @@ class Size:
     """
     rows_bytes = self.rows * self.row_bytes
     sent = max(rows_bytes * self.cohort // self.clients, min(rows_bytes, _MESSAGE_BYTES))
-    outputs = 8 * self.clusters * (self.rows // 5) * self.num_classes if self.experts else 0
+    outputs = _EXPERT_BYTES * self.clusters * (self.rows // 5) * self.num_classes if self.experts else 0
     return (
       PROCESS
       + 6 * rows_bytes
