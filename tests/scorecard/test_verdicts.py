@@ -71,7 +71,14 @@ def test_a_target_that_was_not_reached_decides_no_more_than_the_last_round(value
 
 def test_without_an_upper_end_infinite_ratios_lie_inside():
   assert verdicts.place((2.0, 3.0, math.inf), 1.2) == 'inside'
+  assert verdicts.place((math.inf,) * 3, 1.2) == 'inside'
   assert verdicts.place((1.0, 3.0, math.inf), 1.2) == 'undecided'
+
+
+def test_an_infinite_number_does_not_spare_the_others_their_interval():
+  assert verdicts.place((1.26, 60.0, 60.0), 1.25) == 'undecided'
+  assert verdicts.place((1.26, 60.0, math.inf), 1.25) == 'undecided'
+  assert verdicts.place((-math.inf, -60.0, -1.26), high=-1.25) == 'undecided'
 
 
 @pytest.mark.parametrize(

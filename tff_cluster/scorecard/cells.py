@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tff_cluster.base.words import plural
 from tff_cluster.scorecard import units, verdicts
-from tff_cluster.scorecard.intervals import student_interval
+from tff_cluster.scorecard.intervals import Interval, student_interval
 from tff_cluster.scorecard.rows import CLUSTERS, COLUMNS, Ours
 from tff_cluster.scorecard.units import Unit
 
@@ -84,7 +84,7 @@ class Line:
     published: The printed number; for a claim the paper's numbers in words.
     published_ratio: The printed ratio to FedAvg; None where none is printed.
     ours: Mean over seeds at the printed round; None where not run or not reached; for a claim our numbers in words.
-    judged: What the verdict is about: `ours`, or the mean over a window of rounds.
+    judged: What the verdict is about: `ours`, or the mean over a window of rounds; of rounds the geometric mean over seeds.
     judged_on: Which rounds that window has; empty for `ours`.
     low, high: Ends of the 95% Student interval of `judged` over seeds; None with one seed.
     seeds: How many.
@@ -203,7 +203,7 @@ def line(
     return dataclasses.replace(blank, verdict=outcome, outcome=outcome, note=note)
   judged = values if cell.window is None else cell.window(found)
   reached = [value for value in judged if value is not None]
-  interval = student_interval(reached) if len(reached) == len(judged) else None
+  interval = _interval(cell.unit, reached) if len(reached) == len(judged) else None
   mean = None if interval is None else interval.mean
   outcome, reason = _outcome(cell, found, judged, remark)
   ratio, ratio_verdict = _ratio(cell, found, judged, outcome)
@@ -221,6 +221,13 @@ def line(
     ours_ratio=ratio, ratio_verdict=_told(ratio_verdict, remark), verdict=_told(outcome, remark), outcome=outcome, ratio_outcome=ratio_verdict,
     note='; '.join([*notes, source]),
   )  # fmt: skip
+
+
+def _interval(unit: Unit, values: Sequence[float]) -> Interval:
+  """Returns mean and 95% interval over seeds; the geometric mean where numbers are compared by their ratio, as the verdict is."""
+  found = student_interval([unit.scaled(value) for value in values])
+  ends = (None if end is None else unit.unscaled(end) for end in (found.low, found.high))
+  return Interval(unit.unscaled(found.mean), *ends)
 
 
 def _told(outcome: str, remark: str) -> str:

@@ -68,6 +68,10 @@ class Unit:
     """Returns what is averaged over seeds: the logarithm where numbers are compared by their ratio."""
     return math.log(value) if self.is_factor and value > 0.0 else value
 
+  def unscaled(self, value: float) -> float:
+    """Returns of what `scaled` makes a number."""
+    return math.exp(value) if self.is_factor else value
+
 
 PERCENT = Unit('percent', 'accuracies', 1.0, 1, '%', 'point')
 # With 100 clients one client is a point.

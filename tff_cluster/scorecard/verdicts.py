@@ -35,8 +35,9 @@ def place(
 
   Args:
     values: At least one, one a seed; infinite where a ratio has no denominator or a target is never reached, nan where nothing can
-      be said of a seed. With infinite ones there is no interval. They are INSIDE where all values lie inside, OUTSIDE where all are infinite,
-      or where all lie above the zone and their interval does with `at_least` in the place of what is infinite.
+      be said of a seed. With infinite ones there is no interval. They are INSIDE where all values lie inside, and so does the interval in
+      which the farthest finite value stands in the place of what is infinite; OUTSIDE where all are infinite, or where all lie above the
+      zone and their interval does with `at_least` in that place.
     low, high: The zone.
     inside_of, outside_of: Of how many that are decided together one is enough to be INSIDE, or OUTSIDE: the levels of the intervals are
       Bonferroni's.
@@ -47,18 +48,25 @@ def place(
   if any(map(math.isnan, values)):
     return UNDECIDED
   if any(map(math.isinf, values)):
+    finite = [value for value in values if math.isfinite(value)]
     if all(is_within(value, low, high) for value in values):
-      return INSIDE
-    if all(map(math.isinf, values)) and len(set(values)) == 1:
+      near = [min(max(value, min(finite)), max(finite)) for value in values] if finite else []
+      return INSIDE if not near or _is_inside(near, low, high, inside_of) else UNDECIDED
+    if not finite and len(set(values)) == 1:
       return OUTSIDE
     known = [at_least if value == math.inf else value for value in values]
     above = all(value > high + _SLACK for value in values) and all(map(math.isfinite, known))
     return OUTSIDE if above and _is_beyond(known, low, high, outside_of) else UNDECIDED
-  inner = student_interval(values, 1 - 0.1 / inside_of)
-  assert inner.low is not None and inner.high is not None
-  if is_within(inner.low, low, high) and is_within(inner.high, low, high):
+  if _is_inside(values, low, high, inside_of):
     return INSIDE
   return OUTSIDE if _is_beyond(values, low, high, outside_of) else UNDECIDED
+
+
+def _is_inside(values: Sequence[float], low: float, high: float, inside_of: int) -> bool:
+  """Returns whether the 90% interval of finite numbers lies in a zone."""
+  inner = student_interval(values, 1 - 0.1 / inside_of)
+  assert inner.low is not None and inner.high is not None
+  return is_within(inner.low, low, high) and is_within(inner.high, low, high)
 
 
 def _is_beyond(values: Sequence[float], low: float, high: float, outside_of: int) -> bool:
