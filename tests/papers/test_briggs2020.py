@@ -303,6 +303,23 @@ def test_rows_that_all_ended_with_one_cluster_decide_nothing_about_what_clusteri
     assert claim.check(stacked(but_one, one, one)).verdict == 'holds'
 
 
+@pytest.mark.parametrize(
+  ('name', 'start'),
+  [
+    ('fl_hc/table1', 'The last accuracy remains the same'),
+    ('fl_hc/table4', 'Every row ends similar'),
+    *((f'fl_hc/table{number}', 'L1 with complete linkage is a good default') for number in (4, 5, 6)),
+  ],
+)  # fmt: skip
+def test_fedavg_under_another_name_is_no_proof_that_clusters_do_no_harm(name, start):
+  claim = next(c for c in briggs2020.PUBLISHED[name].claims if c.words.startswith(start))
+  fedavg = {
+    row: changed(ours, num_clusters=(1,), windows=ours.baseline_windows)
+    for row, ours in made_up.good(name).items()
+  }
+  assert claim.check(stacked(fedavg, fedavg, fedavg)).verdict == 'not decidable here'
+
+
 def _of_one_training(name, are_one):
   """Returns good rows over three seeds, those for whose name `are_one` is true as one training with the accuracies of the first of them."""
   results = in_json.typed({'config': {}, 'artifacts': {'clusterings': {'one': [{'artifact': f'fedavg-{"1" * 24}', 'start_round': 0, 'rounds': [50]}]}}})  # fmt: skip

@@ -74,6 +74,13 @@ def test_similarities_are_asked_of_every_final_cluster():
     assert finding.verdict == verdict and ('3 of 6 final clusters' in finding.note) is (verdict != 'fails')
 
 
+def test_without_any_split_it_is_not_shown_that_splits_do_no_harm():
+  one = made_up.drawn(num_clusters=(1,), windows={'accuracy_end': (21.0,)})
+  assert _verdict('Clients are never', one, one, one).verdict == 'not decidable here'
+  split = made_up.drawn(windows={'accuracy_end': (21.2,)})
+  assert _verdict('Clients are never', split, one, one).verdict == 'holds'
+
+
 def test_a_seed_without_a_split_or_without_a_stopped_cluster():
   none = made_up.drawn(splits=made_up.splits_of())
   for start, verdict in (

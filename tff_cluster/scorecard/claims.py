@@ -288,6 +288,13 @@ def same(
   return Part(name, tuple(dict.fromkeys(rows)), less(one, other), -margin, margin)
 
 
+def all_fedavg(rows: Rows) -> str:
+  """Returns why rows cannot tell what clusters gain or cost where every run of them ended with one cluster; else nothing."""
+  if any(count != 1 for ours in rows.values() for count in ours.num_clusters):
+    return ''
+  return 'every run ended with one cluster, which is FedAvg bit for bit: clustering can neither gain nor lose'
+
+
 def _on_side(part: Part, where: str, values: Sequence[float]) -> bool:
   """Returns whether a part holds; with too few seeds to tell whether its mean lies in the zone."""
   if where not in verdicts.FEW.values():

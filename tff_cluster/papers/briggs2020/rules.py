@@ -55,13 +55,6 @@ def ratio(column: str) -> Read:
   return lambda r: [of(a, b) for a, b in zip(r.windows[column], r.baseline_windows[column], strict=True)]
 
 
-def all_fedavg(rows: Rows) -> str:
-  """Returns why rows cannot tell what FL+HC gains where every run of them ended with one cluster; else nothing."""
-  if any(count != 1 for ours in rows.values() for count in ours.num_clusters):
-    return ''
-  return 'every run ended with one cluster, which is FedAvg bit for bit: clustering can neither gain nor lose'
-
-
 def lead_in_every_round(r: Ours) -> list[float]:
   """Points by which the share of clients at the target is above FedAvg's, in the round where that is least."""
   both = zip(r.share_by_seed, r.baseline_share_by_seed, strict=True)
