@@ -389,6 +389,8 @@ def test_scorecard_leaves_out_what_was_not_run_and_tells_clusterings_apart():
   (first, second) = [r for r in numbers if r['table'] == 'rohith2020/table1' and r['row'] == single]
   assert first['verdict'] == second['verdict'] == 'not run'
   assert 'no hierarchical clustering with metric l2 and linkage single' in first['note']
+  fewer = next(r for r in records if r['column'].startswith('Fewer clients than with hierarchical'))
+  assert fewer['verdict'] == 'not run' and single in fewer['note']
   notes = {r['row']: r['note'] for r in numbers if r['column'] == 'phase1_global'}
   assert 'quantile:0.1' in notes['Dynamic clustering [dynamic_distance]']
   assert 'quantile' not in notes['Dynamic clustering [dd_q10]']

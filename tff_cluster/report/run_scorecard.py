@@ -86,7 +86,9 @@ def _table(
   published: Published, results: Results, remark: str
 ) -> tuple[Published, list[Line], list[tuple[AnyClaim, Finding]]]:
   rows = [row for row in published.rows if row.name in _ROWS.values()]
-  found = {row.name: of_method(row, results) for row in rows}
+  found = {
+    row.name: [ours for ours in of_method(row, results) if not (row.is_strict and ours.departures)] for row in rows
+  }
   shown = [
     *(cell for cell in published.cells if found.get(cell.row) or (cell.row in found and not cell.is_added)),
     *(c for row in rows for c in _of_rules(published, row, found[row.name], results)),
@@ -107,7 +109,7 @@ def _table(
 
 def _of_rules(published: Published, row: Row, found: Sequence[Ours], results: Results) -> list[cells.Cell]:
   """Returns a cell for each rule of Phase 3 that a run has beside those of every run, where it has the row."""
-  if _OF_RULES[row.name] is not published or all(row.is_strict and ours.departures for ours in found):
+  if _OF_RULES[row.name] is not published or not found:
     return []
   return [
     cells.Cell(
@@ -120,15 +122,14 @@ def _of_rules(published: Published, row: Row, found: Sequence[Ours], results: Re
 
 def _lines(published: Published, cell: cells.Cell, found: Sequence[Ours], remark: str) -> list[Line]:
   row = next(row for row in published.rows if row.name == cell.row)
-  beside = [ours for ours in found if not (row.is_strict and ours.departures)]
-  if not beside:
+  if not found:
     asked = ' and '.join(f'{name} {value}' for name, value in row.prescribed.items()) if row.is_strict else ''
     missing = f'this run has no {row.clustering["method"]} clustering{f" with {asked}" if asked else ""}'
     return [cells.line(published.name, published.source, cell, None, missing=missing)]
-  lines = [cells.line(published.name, published.source, cell, ours, remark) for ours in beside]
-  if len(beside) == 1:
+  lines = [cells.line(published.name, published.source, cell, ours, remark) for ours in found]
+  if len(found) == 1:
     return lines
-  labels = [ours.clusterings[0].label for ours in beside]
+  labels = [ours.clusterings[0].label for ours in found]
   return [
     dataclasses.replace(line, row=f'{line.row} [{label}]') for line, label in zip(lines, labels, strict=True)
   ]

@@ -53,7 +53,11 @@ def run(
       'share_at_target': [0.0] * 20,
     }
     return {
-      'rounds': 20, 'history': history, 'evaluation': {'client_accuracy': accuracy, 'global': {'accuracy': global_accuracy}},
+      'rounds': 20, 'history': history,
+      'evaluation': {
+        'client_accuracy': accuracy, 'clients': {'mean_client_accuracy': sum(accuracy) / len(accuracy)},
+        'global': {'accuracy': global_accuracy},
+      },
     }  # fmt: skip
 
   clustering = {
