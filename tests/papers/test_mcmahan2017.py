@@ -94,3 +94,12 @@ def test_what_neither_reaches_is_undecided():
   never = (80.0, 20, 0.1)
   finding = _check('IID, B = inf takes', **{'IID, B inf, E 5': never, 'IID, B 50, E 5': never})
   assert finding.verdict == 'undecided' and 'not defined' in finding.note
+
+
+def test_who_never_gets_there_is_told():
+  never = (80.0, 20, 0.1)
+  finding = _check('IID, more epochs', **{'IID, B inf, E 20': never})
+  assert (
+    finding.verdict != 'holds'
+    and 'IID, B inf, E 5 against IID, B inf, E 20 only the first gets there' in finding.note
+  )

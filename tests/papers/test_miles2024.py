@@ -8,13 +8,14 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tests.made_up import fedex_rows
-from tests.made_up.scorecard_rows import stacked
+from tests.made_up import fedex_rows, in_json
+from tests.made_up.scorecard_rows import make_ours, stacked
 from tff_cluster.experiment import preset
 from tff_cluster.papers import mcmahan2017, miles2024
-from tff_cluster.papers.miles2024 import tables
+from tff_cluster.papers.miles2024 import readings, tables
 from tff_cluster.scorecard import cluster_contents
 from tff_cluster.scorecard.published import PAPER
+from tff_cluster.scorecard.rows import Run
 from tff_cluster.studies.reproduction import runs
 
 # The lines of the paper's two tables, as they are printed; the last two experts of table 2 are printed "(3 Clusters)".
@@ -75,6 +76,20 @@ def test_ranks_are_by_accuracy_then_by_loss_and_what_is_not_printed_comes_last()
   assert list(four.ranked) == [*best, None]
   noisy = tables.PRINTED['fedex/table2']['3 clusters']
   assert [expert.accuracy for expert in noisy.ranked] == [76.33, 52.11, 40.04]
+
+
+def test_a_loss_that_is_not_finite_in_a_seed_leaves_no_mean_of_the_others():
+  row = next(r for r in miles2024.PUBLISHED['fedex/table1'].rows if 'loss' in r.settings)
+  for last, known in ((1.5, [1.5, 1.5]), (None, [])):
+    tests = ({'accuracy': 0.9, 'loss': 1.5}, {'accuracy': 0.9, 'loss': last})
+    made = [in_json.typed({'config': {}, 'baseline': {'evaluation': {'global': each}}}) for each in tests]
+    ours = make_ours(
+      row,
+      runs=tuple(Run(seed, each, None) for seed, each in enumerate(made)),
+      baseline_global=(90.0, 90.0),
+      experts=(None, None),
+    )
+    assert readings.numbers(ours)['fedavg_loss'] == known
 
 
 def test_the_printed_losses_are_those_of_a_softmax_of_a_softmax():

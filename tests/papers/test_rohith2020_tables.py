@@ -92,6 +92,8 @@ def test_another_setting_is_never_a_reproduction_and_says_what_it_was():
       '0.3 of the clients',
       False,
     ),
+    ({'data': {'partition': 'rotated'}}, 'partition rotated, which changes rows', False),
+    ({'data': {'partition': 'quantity_skew'}}, 'partition quantity_skew, with all labels', False),
     ({'aggregator': 'robust'}, 'aggregator robust, the paper has the mean', False),
   ],
 )
@@ -141,6 +143,10 @@ def _described(name, changes=None, clusterings=_KMEANS):
 def test_of_the_paper_are_the_presets_that_the_readme_gives_with_other_seeds_and_measures():
   found = {path.stem: _described(path.stem) for path in preset.FOLDER.glob('*.flags')}
   assert {name: bool(s.departures) for name, s in found.items() if s.is_of_paper} == _OF_PAPER
+  for other in ({'cluster_start': 'global_model'}, {'sketch_dimension': 64}):
+    assert not _described('demo', other).is_of_paper
+  full = {'num_clients': 100, 'phase1_rounds': 20, 'phase2_rounds': 20}
+  assert _described('demo', full).scaled_down  # Its digits are 1,797 rows.
   for free in ({'seed': 7, 'data_seed': 3}, {'num_folds': 5, 'target_accuracy': 0.5}):
     assert _described('demo', free).is_of_paper
   for fixed in (

@@ -87,7 +87,8 @@ def _table(
 ) -> tuple[Published, list[Line], list[tuple[AnyClaim, Finding]]]:
   rows = [row for row in published.rows if row.name in _ROWS.values()]
   found = {
-    row.name: [ours for ours in of_method(row, results) if not (row.is_strict and ours.departures)] for row in rows
+    row.name: [ours for ours in of_method(row, results) if not (row.is_strict and ours.departures)]
+    for row in rows
   }
   shown = [
     *(cell for cell in published.cells if found.get(cell.row) or (cell.row in found and not cell.is_added)),

@@ -253,11 +253,17 @@ def _without_seeds(results: Results) -> dict[str, Any]:
     if name not in _FREE.get(section, ())
   }
   # In whatever order: what failed and was run again, or was added later, is the last of its run.
-  asked = sorted(plain['clusterings'], key=str)
-  return fields | {
-    'clusterings': asked,
-    'clusterings that were run': sorted(c.label for c in results.clusterings),
+  asked = {
+    'clusterings': sorted(plain['clusterings'], key=str),
+    'evaluation.aggregation': sorted(fields['evaluation.aggregation']),
   }
+  return (
+    fields
+    | asked
+    | {
+      'clusterings that were run': sorted(c.label for c in results.clusterings),
+    }
+  )
 
 
 def client_accuracy(evaluation: Evaluation) -> np.ndarray:

@@ -48,9 +48,10 @@ def numbers(found: Ours) -> dict[str, list[float]]:
 
 
 def _fedavg_losses(found: Ours) -> list[float]:
-  """Returns FedAvg's losses on the global test set after the last round, of the seeds where it is finite."""
+  """Returns FedAvg's losses on the global test set after the last round; none where one of a seed is not finite."""
   tests = [run.results.baseline.evaluation.global_test for run in found.runs]
-  return [test.loss for test in tests if test is not None and test.loss is not None]
+  losses = [test.loss for test in tests if test is not None and test.loss is not None]
+  return losses if len(losses) == len(tests) else []
 
 
 def cell(row: str, column: str, printed: float | None) -> Cell:

@@ -37,7 +37,9 @@ def _fluctuation(ours: Ours) -> Sequence[float]:
 
 
 def _show_rounds(value: float) -> str:
-  return 'never' if math.isinf(value) else f'{signed(value)} rounds'
+  if math.isinf(value):
+    return 'only the second gets there' if value > 0 else 'only the first gets there'
+  return f'{signed(value)} rounds'
 
 
 def _more(

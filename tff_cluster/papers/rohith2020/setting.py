@@ -3,8 +3,11 @@
 import dataclasses
 
 from tff_cluster.base.words import plural
+from tff_cluster.data import data_config
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.papers.rohith2020 import tables
+
+_OF_ALL_LABELS = ('iid', 'quantity_skew')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +61,12 @@ def describe_setting(config: ExperimentConfig, num_clients: int) -> Setting:
     departures.append(f'{rounds[0]} + {rounds[1]} rounds, the paper has {tables.ROUNDS} + {tables.ROUNDS}')
   if data.rows_per_client is not None:
     departures.append(f'at most {data.rows_per_client} rows a client, the paper shares out 60,000')
-  if data.partition == 'iid':
-    departures.append('an IID partition, the paper has a non-IID one')
+  if data.partition in _OF_ALL_LABELS:
+    departures.append(
+      f'partition {data.partition}, with all labels at each client, the paper has a non-IID one'
+    )
+  elif data.partition in data_config.GROUPED:
+    departures.append(f'partition {data.partition}, which changes rows or labels, the paper leaves them')
   if training.model not in ('mnist_cnn',):
     departures.append(f'model {training.model}, the paper has a CNN')
   if training.cohort_fraction != 1.0:
@@ -81,7 +88,10 @@ def describe_setting(config: ExperimentConfig, num_clients: int) -> Setting:
   for name, value in training.optimization.items():
     departures.append(f'{name} {value}, the paper has plain federated averaging')
   scaled_down = (
-    num_clients < tables.CLIENTS or min(rounds) < tables.ROUNDS or data.rows_per_client is not None
+    num_clients < tables.CLIENTS
+    or min(rounds) < tables.ROUNDS
+    or data.rows_per_client is not None
+    or data.dataset == 'digits'
   )
   words = (
     f'{data.dataset}, {plural(num_clients, "client")}, {data.partition}, {rounds[0]} + {rounds[1]} rounds'

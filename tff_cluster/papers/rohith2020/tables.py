@@ -60,6 +60,8 @@ SCALED_DOWN: Mapping[str, Any] = MappingProxyType(
     'learning_rate': 0.05,
     'malicious_clients': 0.0,
     'aggregator': 'mean',
+    'cluster_start': 'members_mean',
+    'sketch_dimension': None,
   }
 )
 
