@@ -14,6 +14,8 @@ from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.experiment.config import EvaluationConfig, ExperimentConfig
 
 CODE = '''
+import functools
+
 import numpy as np
 from tff_cluster.aggregation.rule import MixingRule
 
@@ -32,6 +34,8 @@ def power(membership, exponent, base=1):
 
 def first(probabilities, own_clusters, validation_probabilities, validation_labels):
   return probabilities[own_clusters].sum(axis=0).argmax(axis=1)
+
+of_100 = functools.partial(power, exponent=100)
 
 def returning(membership, what):
   if what == 'error':
@@ -187,6 +191,9 @@ def test_changed_code_is_another_rule(tmp_path, monkeypatch):
   (tmp_path / 'rules_of_a_user.py').write_text(CODE.replace('And more words', 'And others'))
   del sys.modules['rules_of_a_user']
   assert read('rules_of_a_user:of_a_user').code != before
+  # What a partial is made of is what changes, not functools.
+  assert read('rules_of_a_user:of_100').code == read('rules_of_a_user:of_a_user').code
+  assert read('rules_of_a_user:of_100').words == 'of 100'
   module = types.ModuleType('made_up')  # As in a notebook, whose module is no file.
   module.f = sys.modules['rules_of_a_user'].of_a_user
   monkeypatch.setitem(sys.modules, 'made_up', module)
@@ -265,11 +272,16 @@ def test_a_users_rule_that_trains_and_one_that_cannot(tmp_path, monkeypatch):
     'from tff_cluster.aggregation.rule import TrainingRule\n'
     'def twice(train, rounds=2):\n  train(rounds, 0.0)\n  return rounds\n'
     'def endless(train):\n  return 1\n'
+    'def plainly(train, rounds=2):\n  return len(train(rounds)) - 1\n'
+    'PLAINLY = TrainingRule(name="p", words="trained", function=plainly, options={"rounds": 4})\n'
     'TWICE, ENDLESS = (TrainingRule(name="t", words="trained", function=f) for f in (twice, endless))\n'
   )
   monkeypatch.syspath_prepend(tmp_path)
   rule = read('training_rules:TWICE,rounds=3')
   assert rule.stop(lambda *_: np.zeros(4)) == rule.most_rounds == 3
+  # Options of the rule itself count, unless the text gives others.
+  assert read('training_rules:PLAINLY').most_rounds == 4
+  assert read('training_rules:PLAINLY,rounds=1').most_rounds == 1
   # Known by its code, as a function is.
   assert rule.code is not None
   with pytest.raises(InputError, match=r'TWICE,rounds=no: it fails: TypeError: '):

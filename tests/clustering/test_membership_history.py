@@ -63,6 +63,7 @@ def test_rounds_are_summed_up_as_loops_do_it(shares, first):
     # A method that chooses how many models it takes leaves none without clients; a given start counts as told.
     ([[1, 1, 0], [0, 0, 1], [0, 0, 0]], None, 'random', 0, False),
     ([[1, 1, 0], [0, 0, 1], [0, 0, 0]], None, 'clustering', 1, False),
+    ([[1, 1, 0], [0, 0, 1], [0, 0, 0]], None, 'clustering, chooses', 0, False),
   ],
 )
 def test_two_ways_to_collapse(last, told, start, empty, all_in_one):
@@ -74,7 +75,8 @@ def test_two_ways_to_collapse(last, told, start, empty, all_in_one):
     {
       'clusters': members, 'num_clusters': len(members), 'told': told,
       'shares': None if np.isin(kept, (0, 1)).all() else kept.tolist(),
-      'alternation': {'num_models': len(shares), 'start': start},
+      'alternation': {'num_models': len(shares), 'start': start.partition(',')[0]},
+      'parameters': {'choose_number': 'chooses' in start},
     },
   )  # fmt: skip
   found = clustering.collapse

@@ -34,7 +34,7 @@ def read(text: str) -> Rule:
     name = given.pop('name', rule.name)
     if not _NAME.fullmatch(name):
       raise InputError(f'name={name}: a rule’s name has letters, digits, "-" and "_" only, at most 100')
-    options = {key: imports.plain_value(value) for key, value in given.items()}
+    options = {**rule.options, **{key: imports.plain_value(value) for key, value in given.items()}}
     _check(rule, options)
   except InputError as error:
     raise InputError(f'{argument("aggregation", text)}: {error}') from None
@@ -78,7 +78,7 @@ def _brought(attribute: str, found: Any) -> Rule:
   except (TypeError, ValueError):
     raise InputError('its parameters cannot be told; give a function that is written in Python') from None
   kind = PredictionRule if 'probabilities' in names else MixingRule
-  told = words.first_line(inspect.getdoc(found) or '', attribute.replace('_', ' ')).rstrip('.')
+  told = words.first_line(inspect.getdoc(imports.without_arguments(found)) or '', attribute.replace('_', ' ')).rstrip('.')
   if len(told) > _LONGEST_WORDS:
     told = f'{told[: _LONGEST_WORDS - 1]}…'
   return kind(name=attribute, words=told, function=found, code=imports.code_of(found))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tff_cluster.base import words
+from tff_cluster.base import imports, words
 from tff_cluster.base.errors import EnvironmentFault, InputError, argument
 
 # What a rule can be to results and pages, so that these follow from the rules:
@@ -122,7 +122,7 @@ class Rule:
     except (EnvironmentFault, MemoryError):
       raise
     except Exception as error:
-      if self.code is None:
+      if not imports.is_path(self.path):
         raise
       raise InputError(f'{self.called} failed: {type(error).__name__}: {words.message_of(error)}') from error
 
@@ -264,7 +264,7 @@ class TrainingRule(Rule):
     if 'rounds' not in parameters(self.function):
       raise InputError('a rule that trains needs a parameter rounds, the most that clients try')
     try:
-      found = self.function(train=lambda rounds, proximal_mu: np.zeros(rounds + 1), **options)
+      found = self.function(train=lambda rounds, proximal_mu=0.0: np.zeros(rounds + 1), **options)
     except InputError:
       raise
     except Exception as error:

@@ -1,6 +1,7 @@
 """Import paths that a user gives, package.module:attribute. Importing one runs its module."""
 
 import contextlib
+import functools
 import importlib
 import inspect
 import re
@@ -46,10 +47,18 @@ def load(name: str, path: str) -> Any:
 
 def code_of(thing: Any) -> str | None:
   """Returns the digest of a function's or class's module, or of itself where it was written into a notebook; None where none is at hand."""
+  thing = without_arguments(thing)
   for part in (inspect.getmodule(thing), inspect.unwrap(thing)):
     with contextlib.suppress(OSError, TypeError):
       return digests.of_json(inspect.getsource(part))  # type: ignore[arg-type]
   return None
+
+
+def without_arguments(thing: Any) -> Any:
+  """Returns the function that a functools.partial is made of; anything else as it is."""
+  while isinstance(thing, functools.partial):
+    thing = thing.func
+  return thing
 
 
 def plain_value(text: str) -> Any:

@@ -4,7 +4,8 @@ A client's models are those in which it has the largest share: one, but where it
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -72,14 +73,15 @@ class Alternated(records.Record):
     return tuple(self.first_round + place for place, changed in enumerate(self.changed, start=1) if changed)
 
 
-def chooses_number(told: int | None, start: str) -> bool:
+def chooses_number(told: int | None, start: str, options: Mapping[str, Any]) -> bool:
   """Tells whether a method takes as many of its models as it likes, so that one without clients is no collapse.
 
   Args:
     told: The number of clusters that it was told, which a start from a clustering gives it, too.
     start: Where its models start.
+    options: Its options; one that is called `choose_number` says it, wherever its models start.
   """
-  return told is None and start != 'clustering'
+  return options.get('choose_number') is True or (told is None and start != 'clustering')
 
 
 def is_anybodys(shares: Sequence[float] | np.ndarray) -> bool:

@@ -47,7 +47,7 @@ def summed_up(
   """Returns which score tells best how well groups were found, 1 for exactly, and its values.
 
   It is ARI, and Omega where either side overlaps. Where every client is in every group, or in every cluster, members tell no two of
-  them apart (Omega is 0 whatever the shares): what is left is the share match, 1 minus the share error.
+  them apart (Omega is 0 or 1, whatever the shares): what is left is the share match, 1 minus the share error.
 
   Args:
     scores: Of some clusterings, which are told by the same score.

@@ -233,7 +233,7 @@ class Clustering(records.Record):
     if found is None:
       return None
     taken = self.num_clusters if self.shares is None else sum(map(is_anybodys, self.shares))
-    chooses = chooses_number(self.told, found.start)
+    chooses = chooses_number(self.told, found.start, self.parameters)
     return Collapse(
       found.num_models,
       0 if chooses else found.num_models - taken,

@@ -379,8 +379,9 @@ def _notes(state: State, clustering: config_lib.ClusteringConfig, last: int) -> 
   """Returns what a reader must know: models without clients, collapse, and old memberships."""
   count, told = len(state.models), []
   taken = sum(map(membership_history.is_anybodys, state.membership))
-  told_number = clustering.rule.told_number(clustering.options)
-  if taken < count and not membership_history.chooses_number(told_number, clustering.options.start):
+  options = clustering.options
+  told_number = clustering.rule.told_number(options)
+  if taken < count and not membership_history.chooses_number(told_number, options.start, vars(options)):
     told.append(f'{plural(count - taken, "model")} of {count} ended without clients')
   if count > 1 and (state.membership == state.membership[:, :1]).all():
     told.append('all clients ended with one model: the method collapsed')

@@ -53,7 +53,7 @@ def save(experiment: live_experiment_lib.Experiment, kind: str, weights: dict[in
     kind: 'weights' or 'updates'.
     weights: The global models after rounds n - 1 and n, by round number.
   """
-  return _save(experiment, experiment.trainer, kind, weights, cost(experiment, kind).client_rounds)
+  return _save(experiment, experiment.trainer, kind, weights)
 
 
 def check(experiment: live_experiment_lib.Experiment, signatures: dict[str, str]) -> None:
@@ -87,7 +87,7 @@ def of_new_clients(
 
   trainer = experiment.new_client_trainer
   client_ids = trainer.population.client_ids
-  name = _save(experiment, trainer, kind, phase1_models(experiment), len(client_ids))
+  name = _save(experiment, trainer, kind, phase1_models(experiment))
   vectors = files_lib.load_rows(experiment.store.root / name / 'vectors.npy')
   finite = diverged_clients.finite_rows(vectors)
   if finite.all():
@@ -101,9 +101,11 @@ def _save(
   trainer: 'trainer_lib.Trainer',
   kind: str,
   weights: dict[int, Weights],
-  client_rounds: int,
 ) -> str:
-  """Saves the vectors of the trainer's clients, which cost so many client-rounds; see `save`."""
+  """Saves the vectors of the trainer's clients; see `save`.
+
+  All of them are trained for it, those too whose training in the last round of Phase 1 it is once more: a round keeps no client's weights.
+  """
   training, population = experiment.config.training, trainer.population
   base_round = _base_round(training, kind)
   base, dimension = weights[base_round], training.sketch_dimension
@@ -115,11 +117,11 @@ def _save(
   )
   features = trainer.computations.model.num_parameters
   origin = experiment.flatten(base) if kind == 'weights' else np.zeros(features, np.float32)
-  experiment.asked += client_rounds
+  experiment.asked += population.num_clients
   with experiment.store.working_on(artifact):
     path, sketched = artifact / 'vectors.npy', artifact / 'sketch.json'
     if not is_whole(path, artifact / 'clients.json'):
-      experiment.trained += client_rounds
+      experiment.trained += population.num_clients
       files_lib.save_json(artifact / 'clients.json', list(population.client_ids))
       _save_vectors(experiment, trainer, path, kind, base, base_round + 1, origin)
     # Asked for by itself: a run can be killed between the two.
@@ -283,14 +285,11 @@ def start_weights(
   return starts
 
 
-def start_cost(
-  experiment: live_experiment_lib.Experiment, assignment: assignment_lib.ClusterAssignment
-) -> Cost:
-  """Returns what start weights cost: a local training a membership where the weights were never sent."""
+def start_cost(experiment: live_experiment_lib.Experiment, members: Sequence[np.ndarray]) -> Cost:
+  """Returns what it costs that clusters of these members start: a local training a membership where the weights were never sent."""
   training = experiment.config.training
   if training.sketch_dimension is None or training.cluster_start == 'global_model':
     return Cost()
-  members = assignment.members_of_all
   return sum(map(experiment.trainer.cost, members), Cost())
 
 

@@ -73,7 +73,7 @@ def train_clusters(experiment: live_experiment_lib.Experiment, label: str) -> Tr
   if folder.alternation(label).exists():
     return _after_alternation(experiment, label, saved.assignment)
   work = Work(experiment, label)
-  experiment.asked += client_signatures.start_cost(experiment, work.assignment).client_rounds
+  experiment.asked += client_signatures.start_cost(experiment, work.assignment.members_of_all).client_rounds
   found = experiment.each(work.train, work.idle_first())
   rows = list(range(work.assignment.num_clusters))
   outcomes = [found[row] for row in rows]

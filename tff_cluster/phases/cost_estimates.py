@@ -24,6 +24,7 @@ from tff_cluster.phases import (
   client_signatures,
   own_training,
   personalization,
+  recursion,
   session,
   threshold_choice,
 )
@@ -147,9 +148,9 @@ class _Counting:
       training.last_round,
     )
     self._trajectory(experiment.trajectory(everyone, initial, 0), last)
-    if not folder.phase1.exists():
-      kinds = training.signatures(c.signature for c in config.clusterings)
-      self._asked += sum(client_signatures.cost(experiment, kind).client_rounds for kind in kinds)
+    kinds = training.signatures(c.signature for c in config.clusterings)
+    signatures = len(kinds) * len(everyone)
+    self._whole(signatures, folder.phase1.exists() * signatures, 0)
     for name in config.evaluation.personalized:
       self._own_models(name, last)
     clusters = {clustering.label: self._clustering(clustering) for clustering in config.clusterings}
@@ -188,7 +189,7 @@ class _Counting:
     """Adds the cost of a baseline in which every client has a model of its own."""
     experiment, evaluation = self._experiment, self._run.config.evaluation
     if name == personalization.FINE_TUNING:
-      # From a model that is not there yet.
+      # From a model that is not there yet. The number of rounds that is chosen is trained once more, which is known afterwards.
       rounds, clients = evaluation.fine_tuning, len(experiment.everyone)
       is_done = self._run.folder.personalized(name).exists()
       self._whole(rounds * clients, is_done * rounds * clients, (not is_done) * rounds)
@@ -210,11 +211,11 @@ class _Counting:
       self._alternating(clustering, trained)
     elif clustering.rule.splits:
       # All clients train in every round, in whatever clusters; that of the baseline is stored until the first split. Once more each of a
-      # cluster that is tested, which is not known before.
-      cost = len(everyone) * length
+      # cluster that is tested, which is known afterwards.
+      cost = len(everyone) * length + sum(map(len, recursion.tested(folder, clustering.label)))
       self._whole(cost, trained * cost, (not trained) * length)
     elif assignment is not None:
-      cost = client_signatures.start_cost(self._experiment, assignment).client_rounds
+      cost = client_signatures.start_cost(self._experiment, assignment.members_of_all).client_rounds
       self._whole(cost, trained * cost, 0)
       for members, start in self._clusters(assignment):
         if start is None:
@@ -228,6 +229,8 @@ class _Counting:
       cuts = threshold_choice.counts(len(everyone), rounds) if rounds else []
       # The cut that is taken goes on from the rounds in which it was tried.
       tried = rounds * sum(max(cohort, cut) for cut in cuts)
+      # A membership is one training where the weights that clusters start from are not sent; a client has one at least.
+      tried += max(len(cuts), 1) * client_signatures.start_cost(self._experiment, [everyone]).client_rounds
       self._whole(cohort * (length - rounds) + tried, 0, length - rounds + rounds * len(cuts))
     return count
 

@@ -11,7 +11,7 @@ their similarities only: keeping all updates of every split would take as much r
 
 Costs: counted are the new clients' local updates, one each, with CFL one for each split on the way, none for the
 oracle, what new clients send where training rows are read (PACFL's singular vectors), and for methods that alternate the models that
-a new client measures. The updates that are made again count as trained in the timing, but in no cost.
+a new client measures. The updates that are made again count in the timing, but in no cost.
 
 For a method that clusters clients by their training rows (PACFL) a new client trains nothing: what it sends follows from its
 own training rows, as with the others.
@@ -156,7 +156,6 @@ class SplitTree:
     """Returns float32[reached, features], what newcomers send in the round in which a cluster was split."""
     trainer = self._experiment.new_client_trainer
     self.spent += trainer.cost(reached)
-    self._experiment.asked += len(reached)
     return self._sent(trainer, node, reached)
 
   def sent(self, node: int, clients: np.ndarray) -> np.ndarray:
@@ -184,6 +183,7 @@ def _updates(
   number: int,
 ) -> np.ndarray:
   """Returns float32[clients, features], what the clients send in a round that starts from the base; NaN if it diverged."""
+  experiment.asked += len(clients)
   experiment.trained += len(clients)
   return trainer.update_matrix(base, clients, number)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tff_cluster.base import digests
-from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.data import class_counts
 from tff_cluster.phases import evaluation
@@ -58,10 +57,7 @@ def of_client(
 
 
 def train_each(
-  experiment: live_experiment_lib.Experiment,
-  of: Callable[[int], 'trajectory_lib.Trajectory'],
-  last: int,
-  again: bool = False,
+  experiment: live_experiment_lib.Experiment, of: Callable[[int], 'trajectory_lib.Trajectory'], last: int
 ) -> Trained:
   """Trains every client for itself, several side by side, and measures its model on its test rows.
 
@@ -69,13 +65,12 @@ def train_each(
     experiment: The experiment.
     of: Returns a client's trajectory.
     last: Number of the last round.
-    again: Whether what it costs is part of what was counted before.
   """
   from tff_cluster.federated import trajectory
 
   def train(client: int) -> tuple['trajectory_lib.Outcome', class_counts.Scores]:
     outcome = trajectory.run(of(client), last)
-    experiment.count(dataclasses.replace(outcome, cost=Cost()) if again else outcome)
+    experiment.count(outcome)
     scores = experiment.trainer.measure(outcome.weights[last], experiment.population.test, [client])
     experiment.progress.update()
     return dataclasses.replace(outcome, weights={}), scores
@@ -122,18 +117,19 @@ class FineTuning:
   def stopped(self, rounds: int) -> Trained:
     """Returns what so many rounds come to, at most those that were tried.
 
-    Only the last round's models are kept: to train so many rounds again takes less than to keep those of all.
+    Only the last round's models are kept: to train so many rounds again takes less than to keep those of all. That counts in what the
+    run asked for, and not in what the clients spent.
     """
-    return self.tried if rounds == self._rounds else self._until(rounds, again=True)
+    return self.tried if rounds == self._rounds else self._until(rounds)
 
-  def _until(self, rounds: int, again: bool = False) -> Trained:
+  def _until(self, rounds: int) -> Trained:
     last = self._experiment.config.training.last_round
 
     def of(client: int) -> 'trajectory_lib.Trajectory':
       start = self._start(client)
       return of_client(self._experiment, client, start, last, self._pull(client, start))
 
-    return train_each(self._experiment, of, last + rounds, again)
+    return train_each(self._experiment, of, last + rounds)
 
   def _pull(self, client: int, start: Weights) -> 'trajectory_lib.Pull | None':
     """Returns what pulls a client to where the first of its rounds starts, in every round.

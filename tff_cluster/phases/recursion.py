@@ -77,7 +77,11 @@ def run_recursion(
     return
   with experiment.timed() as figures:
     found = clustering.rule.rounds(clustering.options, Clients(experiment, clustering.label))
-    experiment.asked += sum(len(s.members) * (s.end_round - s.start_round) for s in found.segments)
+    # Phase 1 has asked for its own rounds.
+    begin = experiment.config.training.phase1_rounds
+    experiment.asked += sum(
+      len(s.members) * max(s.end_round - max(s.start_round, begin), 0) for s in found.segments
+    )
     files_lib.save_arrays(
       experiment.folder.similarities(clustering.label),
       {f'{k:03d}': matrix for k, (_, matrix) in enumerate(found.tests)},
@@ -199,6 +203,11 @@ def _similarity(
         similarity[np.ix_(finite, finite)] = halves.similarities(compared)
     files_lib.save_arrays(path, {'similarity': similarity, 'norms': norms})
   return similarity, norms
+
+
+def tested(folder: RunFolder, label: str) -> list[list[str]]:
+  """Returns the clients of each cluster that was tested; of none where the recursion has not been run."""
+  return [test.cluster for test in _saved(folder, label).tests] if folder.splits(label).exists() else []
 
 
 def segments(folder: RunFolder, label: str) -> list[Segment]:

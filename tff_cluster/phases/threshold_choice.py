@@ -134,7 +134,7 @@ def _attained(
   from tff_cluster.federated import trajectory
 
   starts = client_signatures.start_weights(experiment, assignment)
-  start_cost = client_signatures.start_cost(experiment, assignment)
+  start_cost = client_signatures.start_cost(experiment, assignment.members_of_all)
   experiment.asked += start_cost.client_rounds
   begin = experiment.config.training.phase1_rounds
   members = assignment.members_of_all

@@ -125,7 +125,8 @@ def test_cohorts_that_are_smaller_than_models_and_losses_that_are_not_finite():
   assert sorted(alone.membership.sum(axis=1)) == [0.0, 0.0, 2.0]
   broken = np.array([[1.0, np.inf], [2.0, 4.0]])
   np.testing.assert_array_equal(clove._finite(broken), [[1.0, 8.0], [2.0, 4.0]])
-  np.testing.assert_array_equal(clove._finite(np.full((2, 2), np.inf)), 0.0)
+  np.testing.assert_array_equal(clove._finite(np.full((2, 2), np.inf)), 1.0)
+  np.testing.assert_array_equal(clove._finite(np.array([[0.0, 0.0], [np.inf, 0.0]])), [[0, 0], [1, 0]])
 
 
 def test_who_is_not_drawn_stays_and_a_diverged_client_is_left_out():
@@ -137,3 +138,13 @@ def test_who_is_not_drawn_stays_and_a_diverged_client_is_left_out():
   after = clove.METHOD.step(options(2), federation, state, 2)
   np.testing.assert_array_equal(after.membership[:, others], state.membership[:, others])
   assert all(np.isfinite(vector_of(model.weights)).all() for model in after.models)
+
+
+def test_no_group_of_clients_is_left_on_a_model_that_exploded():
+  targets, truth = groups(0, 3, 6)
+  federation = Fake(targets)
+  rng = np.random.default_rng(0)
+  vectors = np.stack([targets[truth == 0].mean(axis=0), targets[truth == 1].mean(axis=0), rng.normal(size=FEATURES)])
+  vectors[2] = np.inf
+  state = clove.METHOD.step(options(3), federation, state_of(vectors, clients=18), 1)
+  assert not state.membership[2].any() and (state.membership.sum(axis=0) == 1).all()

@@ -54,6 +54,10 @@ def test_a_model_that_diverged_has_the_least_loss_of_no_row():
   losses = np.array([[np.nan, np.nan, 0.1], [0.2, 0.3, 0.4]])
   found = METHOD.assign(fedsoft.Options(num_clusters=2), [losses])
   np.testing.assert_allclose(found[:, 0], [1 / 3, 2 / 3])
+  # Without any finite loss it gets not even the least share, unless there is no other model.
+  lost = np.full(3, np.inf)
+  found = METHOD.assign(fedsoft.Options(num_clusters=2), [np.stack([lost, losses[1]]), np.stack([lost, lost])])
+  np.testing.assert_allclose(found, [[0.0, 1 / 1.0001], [1.0, 1e-4 / 1.0001]])
 
 
 def test_a_round_of_all_clients_averages_by_importance_and_rows():

@@ -113,6 +113,12 @@ def test_newcomers_join_as_many_and_all_where_models_are_fewer():
   np.testing.assert_array_equal(flsc.METHOD.estimate(options(), losses[:1]), [[1.0, 1.0]])
 
 
+def test_a_model_that_exploded_is_joined_by_nobody_who_has_another():
+  losses = np.array([[3.0, np.inf, np.inf], [np.inf, 1.0, np.inf], [np.inf, 2.0, np.inf]])
+  expected = np.array([[1.0, 0.0, 0.5], [0.0, 0.5, 0.5], [0.0, 0.5, 0.0]])
+  np.testing.assert_array_equal(flsc.METHOD.estimate(options(), losses), expected)
+
+
 def test_wrong_numbers_are_one_line():
   refused(
     flsc.METHOD.read,

@@ -13,6 +13,7 @@ import numpy as np
 
 from tff_cluster.base.errors import InputError, argument, shown
 from tff_cluster.base.words import plural
+from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.clustering.method import Evidence, Method, Rows
 
 if TYPE_CHECKING:
@@ -88,9 +89,9 @@ def ask(config: 'ClusteringConfig', evidence: Evidence, options: Any = None) -> 
   seen = evidence.seen_by(config.rule)
   found = config.rule.cluster(config.options if options is None else options, seen)
   assignment = getattr(found, 'assignment', None)
-  if assignment is None:
+  if not isinstance(assignment, ClusterAssignment):
     raise InputError(
-      f'{config.method} returned {shown(type(found).__name__)}; expected an Outcome with its assignment'
+      f'{config.method} returned {shown(type(found).__name__)}; expected an Outcome whose assignment is a ClusterAssignment'
     )
   if tuple(assignment.client_ids) != seen.client_ids:
     raise InputError(

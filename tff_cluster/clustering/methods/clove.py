@@ -15,8 +15,9 @@ assignments were the same for three rounds; newcomers, and clients that no cohor
 where that code takes the nearest centroid; the first round clusters losses too, where most of the published runs draw
 it at random.
 
-Settled here: a loss that is not finite counts as twice the largest finite one; a cohort has at most as many groups as clients,
-and one below three where the number is chosen; a model without a group stays as it is; where the start gives clusters, the first
+Settled here: a loss that is not finite counts as twice the largest finite one; a model under which no client of the cohort has a finite
+loss gets no group; a cohort has at most as many groups as clients, and one below three where the number is chosen; a model without a
+group stays as it is; where the start gives clusters, the first
 round trains them before any is found.
 """
 
@@ -50,7 +51,7 @@ class CLoVE(Alternating[Options]):
   title = 'CLoVE'
   options_type = Options
   trains_given = True
-  revision = 1
+  revision = 2
 
   def told_number(self, options: Options) -> int | None:
     """Returns the number of clusters, where it is not chosen and the start does not give it."""
@@ -60,12 +61,15 @@ class CLoVE(Alternating[Options]):
     """Returns the state after a round: losses are clustered, groups matched to models, and these trained."""
     cohort = federation.cohort(number)
     if not state.given:
-      losses = _finite(federation.losses(state.weights, cohort))
+      told = federation.losses(state.weights, cohort)
+      usable = np.isfinite(told).any(axis=1)
+      usable |= ~usable.any()
+      losses = _finite(told[usable])
       most = min(losses.shape)
       count = _chosen_number(losses, most) if options.choose_number else most
       seed = seeding.integer_seed(federation.seed, 'loss vectors', number)
-      labels = matched(losses, kmeans.fit(losses.T, count, seed)[0])
-      state = state.estimated(cohort, one_hot(labels, len(losses)), number)
+      labels = np.flatnonzero(usable)[matched(losses, kmeans.fit(losses.T, count, seed)[0])]
+      state = state.estimated(cohort, one_hot(labels, len(told)), number)
     return dataclasses.replace(state, models=federation.fed_avg(number, state.models, state.users(cohort)))
 
 
@@ -99,9 +103,9 @@ def _chosen_number(losses: np.ndarray, most: int) -> int:
 
 
 def _finite(losses: np.ndarray) -> np.ndarray:
-  """Returns the losses, twice the largest finite one in place of what is not finite."""
+  """Returns the losses, twice the largest finite one, or 1 where that is 0, in place of what is not finite."""
   fine = np.isfinite(losses)
-  return np.where(fine, losses, 2.0 * losses[fine].max(initial=0.0))
+  return np.where(fine, losses, 2.0 * losses[fine].max(initial=0.0) or 1.0)
 
 
 METHOD = CLoVE()

@@ -56,7 +56,7 @@ class FedSoft(Alternating[Options]):
 
   def revision_of(self, options: Options) -> int:
     """Returns the revision: rounds that start from clusters are drawn and counted in another way than at first."""
-    return int(options.start == 'clustering')
+    return 1 + (options.start == 'clustering')
 
   def step(self, options: Options, federation: Federation, state: State, number: int) -> State:
     """Returns the state after a round."""
@@ -76,11 +76,16 @@ class FedSoft(Alternating[Options]):
     return dataclasses.replace(state, models=tuple(models))
 
   def assign(self, options: Options, row_losses: Sequence[np.ndarray]) -> np.ndarray:
-    """Returns float64[models, clients], the shares of rows that each model has the least loss of, at least 1e-4."""
+    """Returns float64[models, clients], the shares of rows that each model has the least loss of, at least 1e-4.
+
+    A model under which no row of a client has a finite loss gets nothing of it, unless all are such.
+    """
     # A model that diverged has no row's least loss.
     best = (np.argmin(np.where(np.isnan(rows), np.inf, rows), axis=0) for rows in row_losses)
     counted = [np.bincount(least, minlength=len(rows)) for least, rows in zip(best, row_losses, strict=True)]
-    shares = np.stack([np.maximum(count / count.sum(), _LEAST) for count in counted], axis=1)
+    fine = np.stack([np.isfinite(rows).any(axis=1) for rows in row_losses], axis=1)
+    fine |= ~fine.any(axis=0)
+    shares = np.stack([np.maximum(count / count.sum(), _LEAST) for count in counted], axis=1) * fine
     return shares / shares.sum(axis=0)
 
   def _weights(self, federation: Federation, state: State, number: int) -> np.ndarray:

@@ -9,7 +9,7 @@ plain means, as here.
 
 Settled here: each of a client's n models has a share of 1/n in it, and its own model is their mean, from which it would train;
 clients make that mean themselves, so no further model is sent; of equal losses the first models' count; a model that no client
-joined stays as it is; what is not finite is left out; where the start gives clusters, the first round trains them before any
+joined stays as it is; an update that is not finite is left out, and so is a model whose loss is not, where a client has another; where the start gives clusters, the first round trains them before any
 client joins others, from a mean that the server sends. The mean goes through the server's aggregator and optimizer, as an
 update of each model.
 """
@@ -38,6 +38,7 @@ class FLSC(Alternating[Options]):
   title = 'FLSC'
   options_type = Options
   overlaps = True
+  revision = 1
 
   def check(self, options: Options) -> None:
     """Raises InputError where clients would join more models than there are."""
@@ -60,10 +61,15 @@ class FLSC(Alternating[Options]):
     return dataclasses.replace(state, models=models)
 
   def estimate(self, options: Options, losses: np.ndarray) -> np.ndarray:
-    """Returns float64[models, clients], 1/n in each of the n models with the least losses; all of them, if they are fewer."""
+    """Returns float64[models, clients], 1/n in each of the n models with the least losses; all of them, if they are fewer.
+
+    Of those only the models whose loss is finite count, unless none is.
+    """
     joined = np.argsort(losses, axis=0, kind='stable')[: options.num_joined]
+    fine = np.isfinite(np.take_along_axis(losses, joined, axis=0))
+    fine |= ~fine.any(axis=0)
     shares = np.zeros(losses.shape)
-    np.put_along_axis(shares, joined, 1.0 / len(joined), axis=0)
+    np.put_along_axis(shares, joined, fine / fine.sum(axis=0), axis=0)
     return shares
 
 

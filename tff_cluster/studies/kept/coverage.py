@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tff_cluster.aggregation import rules
+from tff_cluster.aggregation.rule import TrainingRule
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.words import plural, series
 from tff_cluster.data.population import cohort_size
@@ -142,13 +144,16 @@ def lines(covered: Iterable[Covered], with_rows: bool) -> Iterator[str]:
 
 
 def client_rounds(config: ExperimentConfig) -> int:
-  """Returns the client-rounds that an experiment asks for at least: FedAvg without clusters for all rounds, and for each clustering
-  one cluster of everybody in Phase 2; all of it once more for each fold.
+  """Returns the client-rounds that an experiment asks for at least: FedAvg without clusters for all rounds, for each clustering
+  one cluster of everybody in Phase 2, and what all clients train for themselves; all of it once more for each fold.
   """
-  training = config.training
-  cohort = cohort_size(training.cohort_fraction, config.data.num_clients)
-  later = training.phase2_rounds * (1 + len(config.clusterings))
-  return cohort * (training.phase1_rounds + later) * (1 + config.evaluation.num_folds)
+  training, evaluation, clients = config.training, config.evaluation, config.data.num_clients
+  cohort = cohort_size(training.cohort_fraction, clients)
+  trained = cohort * (training.phase1_rounds + training.phase2_rounds * (1 + len(config.clusterings)))
+  trained += training.last_round * (clients * evaluation.local_training + cohort * (evaluation.ditto is not None))
+  of_rules = [rule.most_rounds for rule in rules.added(evaluation.aggregation) if isinstance(rule, TrainingRule)]
+  trained += clients * (evaluation.fine_tuning + len(config.clusterings) * sum(of_rules))
+  return trained * (1 + evaluation.num_folds)
 
 
 def distinct_trainings(covered: Iterable[Covered]) -> int:
