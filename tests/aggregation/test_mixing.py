@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import threadpoolctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,18 @@ def test_blended_is_half_own_half_average(assignment, seed):
   (of_clients,) = mixing.apply_mixing([model], own(assignment.membership))
   (found,) = mixing.apply_mixing([model], blended(assignment.membership))
   np.testing.assert_allclose(found, 0.5 * of_clients + 0.5 * model.mean(axis=0), rtol=1e-5, atol=1e-6)
+
+
+def test_blended_has_the_same_bits_with_any_number_of_threads_and_for_clients_of_the_same_clusters():
+  rng = np.random.default_rng(0)
+  shares = (rng.uniform(size=(314, 100)) < 0.3).astype(float)
+  shares[:, 50:] = shares[:, :50]
+  found = []
+  for threads in (1, 2):
+    with threadpoolctl.threadpool_limits(threads):
+      found.append(blended(shares))
+  np.testing.assert_array_equal(*found)
+  assert np.unique(found[0], axis=1).shape == np.unique(shares, axis=1).shape
 
 
 def test_weighted():

@@ -97,12 +97,11 @@ def test_a_client_steps_as_in_numpy(options, anchored, population):
 
   model, (x, y) = model_of(population), population.train.client(3)
   orders, start = visit_orders(population, 3, 1), flat(model.weights)
-  data = {'x': x, 'y': y, **client_work.beside_rows(np.array(orders), weight=7.0)}
-  update_fn = client_work.build_client_update(model, optimizers.Local(RATE, BATCH, **options))
   anchor = seeding.generator(0, 'anchor').normal(size=start.size) if anchored else None
-  update, weight, _, visited, finite = update_fn(
-    model.weights, data, None if anchor is None else like(model, anchor)
-  )
+  brought = None if anchor is None else like(model, anchor)
+  data = {'x': x, 'y': y, **client_work.beside_rows(np.array(orders), weight=7.0, anchor=brought)}
+  local = optimizers.Local(RATE, BATCH, brings_anchor=anchored, **options)
+  update, weight, _, visited, finite = client_work.build_client_update(model, local)(model.weights, data)
   expected = numpy_client(start, x, y, orders, **options, anchor=anchor)
   np.testing.assert_allclose(start - flat(update), expected, **CLOSE)
   assert (float(weight), float(visited), bool(finite)) == (7.0, EPOCHS * len(y), True)

@@ -80,12 +80,17 @@ def test_clients_are_pulled_to_where_they_start_or_to_an_anchor(population, trai
   start = trainer.computations.model.weights
   rng = seeding.generator(0, 'anchor')
   anchor = tuple(rng.normal(size=w.shape).astype(np.float32) for w in start)
-  for given in (None, anchor):
-    found = updates_of(trainer, proximal_mu=2.0, anchor=given)
-    for k in EVERYONE:
-      orders = visit_orders(population, k, 2)
-      expected = trained(start, *population.train.client(k), orders, mu=2.0, anchor=given)
-      np.testing.assert_allclose(flat(start) + found[k], expected, rtol=1e-3, atol=2e-5)
+
+  def pulled(client, to):
+    orders = visit_orders(population, client, 2)
+    return trained(start, *population.train.client(client), orders, mu=2.0, anchor=to)
+
+  found = updates_of(trainer, proximal_mu=2.0)
+  for k in EVERYONE:
+    np.testing.assert_allclose(flat(start) + found[k], pulled(k, None), rtol=1e-3, atol=2e-5)
+  state, _ = trainer.round(trainer.start(start), EVERYONE, 2, pull=(2.0, anchor))
+  mean = np.average([pulled(k, anchor) for k in EVERYONE], axis=0, weights=population.train.counts)
+  np.testing.assert_allclose(flat(trainer.weights(state)), mean, rtol=1e-3, atol=2e-5)
   assert np.array_equal(updates_of(trainer, proximal_mu=0.0), updates_of(trainer))
 
 

@@ -182,7 +182,9 @@ def test_exactly_the_margin_is_within_it_whatever_binary_fractions_say(tenths):
 def test_the_interval_of_rounds_is_the_one_that_is_judged():
   """Logarithms of 62, 62 and 85 have mean 4.232 and standard error 0.1052; Student's 97.5% quantile with two degrees of freedom is 4.303."""
   cell = cells.Cell('r', 'to_99', 'rounds', units.ROUNDS, lambda ours: (62, 62, 85), 34.0)
-  line = cells.line('t', 'page', cell, make_ours(made_up_table.row('r'), rounds_end=100, seeds=THREE, departures=[]))
+  line = cells.line(
+    't', 'page', cell, make_ours(made_up_table.row('r'), rounds_end=100, seeds=THREE, departures=[])
+  )
   assert line.verdict == 'differs' and line.ours == pytest.approx(209 / 3)
   assert line.judged == pytest.approx((62 * 62 * 85) ** (1 / 3))
   assert line.low is not None and line.low > 34 * 1.25

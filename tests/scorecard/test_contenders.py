@@ -137,8 +137,8 @@ def test_the_order_of_runs_does_not_matter_and_seeds_and_places_of_data_may_diff
 def test_clusterings_are_found_by_name_wherever_they_stand_among_those_of_a_run():
   runs = _runs()
   # One that failed under a seed and was run again is the last there; so is a rule.
-  for (_, results), rules in zip(runs, (['vote', 'gate'], ['gate', 'vote']), strict=True):
-    results['config']['evaluation']['aggregation'] = rules
+  for (_, results), of_run in zip(runs, (['vote', 'gate'], ['gate', 'vote']), strict=True):
+    results['config']['evaluation']['aggregation'] = of_run
   for of_run in (runs[1][1]['clusterings'], runs[1][1]['config']['clusterings']):
     of_run.append(of_run.pop(0))
   found = _read(runs)

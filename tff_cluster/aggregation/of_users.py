@@ -78,7 +78,9 @@ def _brought(attribute: str, found: Any) -> Rule:
   except (TypeError, ValueError):
     raise InputError('its parameters cannot be told; give a function that is written in Python') from None
   kind = PredictionRule if 'probabilities' in names else MixingRule
-  told = words.first_line(inspect.getdoc(imports.without_arguments(found)) or '', attribute.replace('_', ' ')).rstrip('.')
+  told = words.first_line(
+    inspect.getdoc(imports.without_arguments(found)) or '', attribute.replace('_', ' ')
+  ).rstrip('.')
   if len(told) > _LONGEST_WORDS:
     told = f'{told[: _LONGEST_WORDS - 1]}…'
   return kind(name=attribute, words=told, function=found, code=imports.code_of(found))

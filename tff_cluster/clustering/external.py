@@ -199,9 +199,8 @@ class Estimator(Method[Options]):
     """
     from tff_cluster.clustering import newcomer_rules
 
-    nearest = newcomer_rules.nearest_mean(newcomers)
     if not hasattr(self._kind, 'predict') or 'precomputed' in options.arguments.values():
-      return nearest
+      return newcomer_rules.nearest_mean(newcomers)
     assert newcomers.known is not None and newcomers.arriving is not None
     model, rows, _ = self._fitted(options, newcomers.known)
     vectors = newcomers.arriving.vectors
@@ -216,7 +215,8 @@ class Estimator(Method[Options]):
       )
     joined = np.stack([new.get(label_of[cluster], np.zeros(len(vectors))) > 0.0 for cluster in clusters])
     nowhere = ~joined.any(axis=0)
-    joined[:, nowhere] = nearest.membership[:, nowhere]
+    if nowhere.any():
+      joined[:, nowhere] = newcomer_rules.nearest_mean(newcomers).membership[:, nowhere]
     return Joined(joined, nowhere)
 
   def _fitted(

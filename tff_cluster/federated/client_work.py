@@ -58,9 +58,7 @@ class Loss(Protocol):
 class ClientUpdate(Protocol):
   """See build_client_update."""
 
-  def __call__(
-    self, initial: Tensors, data: Mapping[str, tf.Tensor], anchor: Tensors | None = None
-  ) -> _Update: ...
+  def __call__(self, initial: Tensors, data: Mapping[str, tf.Tensor]) -> _Update: ...
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -239,12 +237,12 @@ def beside_rows(
 
 
 def build_client_update(model: Model, local: optimizers.Local) -> ClientUpdate:
-  """Returns a tf.function (weights, client data, anchor=None) -> (update, weight, loss_sum, rows_visited, finite).
+  """Returns a tf.function (weights, client data) -> (update, weight, loss_sum, rows_visited, finite).
 
   update: float32 arrays like the weights, initial minus trained (TFF's sign), times the client's scale; weight:
   float32, the client's own, or 0 with a zero update where training or
   scale made NaN or infinity of it; loss_sum float32 over the rows visited, without penalties.
-  The anchor, arrays like the weights, is what local.proximal_mu pulls to; None: the weights that the client starts from.
+  What local.proximal_mu pulls to is the anchor that the client brings, or the weights that it starts from.
 
   Args:
     model: The model.
@@ -276,9 +274,7 @@ def build_client_update(model: Model, local: optimizers.Local) -> ClientUpdate:
     return state, weights, tf.reduce_sum(each)
 
   @functools.partial(tf.function, autograph=False)
-  def client_update(
-    initial: Tensors, data: Mapping[str, tf.Tensor], anchor: Tensors | None = None
-  ) -> _Update:
+  def client_update(initial: Tensors, data: Mapping[str, tf.Tensor]) -> _Update:
     x, y, order = data['x'], data['y'], data['order']
     rows = tf.shape(y)[0]
     # No batch is larger than the client: a sum with a batch size of any number could leave int32.
@@ -288,8 +284,7 @@ def build_client_update(model: Model, local: optimizers.Local) -> ClientUpdate:
     batches = (rows + size - 1) // size
     steps = tf.shape(order)[0] * batches
     initial = tuple(initial)
-    anchor = data['anchor'] if local.brings_anchor else initial if anchor is None else anchor
-    anchor = tuple(anchor) if local.proximal_mu else None
+    anchor = tuple(data['anchor'] if local.brings_anchor else initial) if local.proximal_mu else None
     state = optimizer.initialize(tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights))
     if local.decays:
       state = optimizers.at_rate(optimizer, state, data['rate'])

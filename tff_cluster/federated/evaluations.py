@@ -9,6 +9,9 @@ import tensorflow_federated as tff
 
 from tff_cluster.federated import client_work as client_work_lib
 
+# Rows of a batch, where a model is measured.
+_ROWS_OF_COUNTS, _ROWS_OF_LOSSES = 250, 100
+
 
 def build_evaluate(model: client_work_lib.Model) -> tff.Computation:
   """Returns what counts labels, predictions and hits of one model on the rows of each client; see Computations.evaluate."""
@@ -46,7 +49,7 @@ def build_evaluate_each(model: client_work_lib.Model) -> tff.Computation:
   return evaluate_each
 
 
-def build_row_losses(model: client_work_lib.Model, batch_size: int = 100) -> tff.Computation:
+def build_row_losses(model: client_work_lib.Model) -> tff.Computation:
   """Returns what measures the cross-entropy of several models on each row of each client; see Computations.row_losses."""
   stacked_type = tff.types.tensorflow_to_type(
     tuple(tf.TensorSpec([None, *w.shape], w.dtype) for w in model.weights)
@@ -63,15 +66,15 @@ def build_row_losses(model: client_work_lib.Model, batch_size: int = 100) -> tff
   @functools.partial(tf.function, autograph=False)
   def losses(stacked, x, y):
     rows, models = tf.shape(y)[0], tf.shape(stacked[0])[0]
-    batches = (rows + batch_size - 1) // batch_size
+    batches = (rows + _ROWS_OF_LOSSES - 1) // _ROWS_OF_LOSSES
     x = client_work_lib.scaled(x)  # Once, not once a model.
 
     def one_model(model, found):
       weights = tuple(arrays[model] for arrays in stacked)  # Copied: once a model, not once a batch.
 
       def one_batch(batch, found):
-        start = batch * batch_size
-        stop = tf.minimum(start + batch_size, rows)
+        start = batch * _ROWS_OF_LOSSES
+        stop = tf.minimum(start + _ROWS_OF_LOSSES, rows)
         each = losses_of(weights, x[start:stop], y[start:stop])
         return batch + 1, found.write(model * batches + batch, each)
 
@@ -102,7 +105,7 @@ def _rows_type(model: client_work_lib.Model) -> tff.Type:
 
 
 def _counting(
-  model: client_work_lib.Model, batch_size: int = 250
+  model: client_work_lib.Model,
 ) -> Callable[[Sequence[tf.Tensor], tf.Tensor, tf.Tensor], Mapping[str, tf.Tensor]]:
   """Returns (weights, x, y) -> {counts int32[3, classes], loss_sum float32}."""
   classes = model.num_classes
@@ -112,14 +115,14 @@ def _counting(
     rows = tf.shape(y)[0]
 
     def one_batch(start, counts, loss_sum):
-      stop = tf.minimum(start + batch_size, rows)
+      stop = tf.minimum(start + _ROWS_OF_COUNTS, rows)
       each, predicted = model.loss(weights, client_work_lib.scaled(x[start:stop]), y[start:stop])
       labels = y[start:stop]
       kinds = (labels, predicted, tf.boolean_mask(labels, tf.equal(labels, predicted)))
       found = tf.stack([tf.math.bincount(kind, minlength=classes) for kind in kinds])
       # With one class the static shape would get lost.
       counts += tf.ensure_shape(found, [3, classes])
-      return start + batch_size, counts, loss_sum + tf.reduce_sum(each)
+      return start + _ROWS_OF_COUNTS, counts, loss_sum + tf.reduce_sum(each)
 
     first = (tf.constant(0), tf.zeros([3, classes], tf.int32), tf.constant(0.0))
     _, counts, loss_sum = tf.while_loop(lambda start, *_: start < rows, one_batch, first)

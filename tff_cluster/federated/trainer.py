@@ -241,7 +241,6 @@ class Trainer(measurer.Measurer):
     round_number: int,
     into: Callable[[int, np.ndarray], None],
     proximal_mu: float = 0.0,
-    anchor: Weights | None = None,
   ) -> None:
     """Trains each client on its own from the same weights, and hands over what it would have sent.
 
@@ -253,11 +252,10 @@ class Trainer(measurer.Measurer):
       into: Called with (position in `clients`, float32[features] update: trained minus start; NaN where training
         was not finite).
       proximal_mu: Added to that of the computations (optimizers.Local).
-      anchor: What it pulls to; None: the weights.
     """
-    size, jobs = self.computations.model.num_bytes, self._training(clients, round_number, anchor=anchor)
+    size, jobs = self.computations.model.num_bytes, self._training(clients, round_number)
     mu = self.computations.local.proximal_mu + proximal_mu
-    computations = self.computations.varied(proximal_mu=mu, brings_anchor=anchor is not None)
+    computations = self.computations.varied(proximal_mu=mu)
     for i, update in enumerate(self.workers.each(computations.local_updates, [list(weights)], jobs, size)):
       into(i, np.asarray(update))
 
@@ -404,7 +402,7 @@ class Trainer(measurer.Measurer):
       clients: Positions.
       round_number: Their visit orders are drawn for it.
       equal: Whether all weigh the same; else each by its number of rows (McMahan et al. 2017).
-      row_weights, anchor: See `round` and `local_updates`.
+      row_weights, anchor: See `round`.
     """
     population, computations, jobs = self.population, self.computations, []
     rate = computations.local.rate(round_number)

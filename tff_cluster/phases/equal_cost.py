@@ -22,7 +22,11 @@ class Affordable:
 def of_finding(experiment: live_experiment_lib.Experiment, saved: phase_files.Clusters) -> Cost:
   """Returns what clusters cost before they were trained."""
   choice = saved.choice.cost if saved.choice else Cost()
-  return client_signatures.start_cost(experiment, saved.assignment.members_of_all) + _of_sending(experiment, saved) + choice
+  return (
+    client_signatures.start_cost(experiment, saved.assignment.members_of_all)
+    + _of_sending(experiment, saved)
+    + choice
+  )
 
 
 def of_start(experiment: live_experiment_lib.Experiment, saved: phase_files.Clusters) -> Cost:

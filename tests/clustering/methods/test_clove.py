@@ -144,7 +144,9 @@ def test_no_group_of_clients_is_left_on_a_model_that_exploded():
   targets, truth = groups(0, 3, 6)
   federation = Fake(targets)
   rng = np.random.default_rng(0)
-  vectors = np.stack([targets[truth == 0].mean(axis=0), targets[truth == 1].mean(axis=0), rng.normal(size=FEATURES)])
+  vectors = np.stack(
+    [targets[truth == 0].mean(axis=0), targets[truth == 1].mean(axis=0), rng.normal(size=FEATURES)]
+  )
   vectors[2] = np.inf
   state = clove.METHOD.step(options(3), federation, state_of(vectors, clients=18), 1)
   assert not state.membership[2].any() and (state.membership.sum(axis=0) == 1).all()

@@ -56,7 +56,9 @@ def test_a_model_that_diverged_has_the_least_loss_of_no_row():
   np.testing.assert_allclose(found[:, 0], [1 / 3, 2 / 3])
   # Without any finite loss it gets not even the least share, unless there is no other model.
   lost = np.full(3, np.inf)
-  found = METHOD.assign(fedsoft.Options(num_clusters=2), [np.stack([lost, losses[1]]), np.stack([lost, lost])])
+  found = METHOD.assign(
+    fedsoft.Options(num_clusters=2), [np.stack([lost, losses[1]]), np.stack([lost, lost])]
+  )
   np.testing.assert_allclose(found, [[0.0, 1 / 1.0001], [1.0, 1e-4 / 1.0001]])
 
 

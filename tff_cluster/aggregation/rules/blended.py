@@ -1,6 +1,7 @@
 """Cluster models that know of each other: each is averaged with the average of all (Rohith et al. 2020, section 6.3, third)."""
 
 import numpy as np
+import threadpoolctl
 
 from tff_cluster.aggregation.rule import PICTURE, MixingRule
 from tff_cluster.aggregation.rules.own import own
@@ -17,7 +18,9 @@ def blended(shares: np.ndarray) -> np.ndarray:
   Args:
     shares: See `own`.
   """
-  return blended_clusters(len(shares)) @ own(shares)
+  # With several threads a product of large matrices has other bits.
+  with threadpoolctl.threadpool_limits(limits=1, user_api='blas'):
+    return blended_clusters(len(shares)) @ own(shares)
 
 
 RULE = MixingRule(

@@ -186,9 +186,9 @@ class HierarchicalClustering(Method[Options]):
     """Returns the cluster that the newcomer, a cluster of its own, would be merged with first."""
     from tff_cluster.clustering import newcomer_rules
 
-    members, across = newcomer_rules.members(newcomers), newcomer_rules.across(newcomers, options.metric)
     if options.linkage == 'centroid':
       return newcomer_rules.nearest_mean(newcomers)
+    members, across = newcomer_rules.members(newcomers), newcomer_rules.across(newcomers, options.metric)
     if options.linkage == 'ward':
       # By how much the sum of squares about the means grows.
       sizes = np.array([len(rows) for rows in members])[:, None]

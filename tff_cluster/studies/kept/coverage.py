@@ -150,8 +150,12 @@ def client_rounds(config: ExperimentConfig) -> int:
   training, evaluation, clients = config.training, config.evaluation, config.data.num_clients
   cohort = cohort_size(training.cohort_fraction, clients)
   trained = cohort * (training.phase1_rounds + training.phase2_rounds * (1 + len(config.clusterings)))
-  trained += training.last_round * (clients * evaluation.local_training + cohort * (evaluation.ditto is not None))
-  of_rules = [rule.most_rounds for rule in rules.added(evaluation.aggregation) if isinstance(rule, TrainingRule)]
+  trained += training.last_round * (
+    clients * evaluation.local_training + cohort * (evaluation.ditto is not None)
+  )
+  of_rules = [
+    rule.most_rounds for rule in rules.added(evaluation.aggregation) if isinstance(rule, TrainingRule)
+  ]
   trained += clients * (evaluation.fine_tuning + len(config.clusterings) * sum(of_rules))
   return trained * (1 + evaluation.num_folds)
 
