@@ -4,7 +4,8 @@ All are means weighted by rows. zeroing replaces updates whose largest entry is 
 clipping scales updates down to an adaptive Euclidean norm, robust does both (tff.learning.robust_aggregator, which says
 how the bounds move from round to round). Zeroed clients keep their weight, so the mean of such a round is shorter. The
 bounds are part of the state of the learning process: they are saved and resumed with it, and every trajectory, that is
-every cluster, starts with TFF's first bounds.
+every cluster, starts with TFF's first bounds. An update that is dropped, because it is not finite, comes as zeros of weight 0,
+which the bounds count as any other: with half of the clients dropped the norm of clipping no longer follows the honest ones.
 """
 
 import tensorflow_federated as tff
