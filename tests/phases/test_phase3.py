@@ -74,6 +74,17 @@ def test_evaluations_are_what_keras_measures(label, name, planted):
   assert found.global_test.loss == pytest.approx(loss.mean(), rel=1e-4)
 
 
+def test_overlapping_clusters_are_chosen_by_the_models_that_clients_use(planted):
+  assert list(planted.results.validation) == ['dynamic_distance']
+  found, member = planted.results.validation['dynamic_distance'], planted.membership('dynamic_distance')
+  rows = [planted.population.validation.client(k) for k in range(CLIENTS)]
+  right = [
+    np.mean(predict(planted, 'dynamic_distance', shares / shares.sum(), x).argmax(axis=1) == y)
+    for shares, (x, y) in zip(member.T, rows, strict=True)
+  ]
+  assert found.at_end == pytest.approx(np.mean(right)) and 0 < found.at_equal_cost <= 1
+
+
 @pytest.mark.parametrize('label', LABELS)
 def test_cluster_scores_are_of_each_clusters_model_on_its_members_and_on_the_global_test_set(label, planted):
   found, member = planted.clustering(label).cluster_scores, planted.membership(label)

@@ -147,6 +147,19 @@ def test_clusterings_are_found_by_name_wherever_they_stand_among_those_of_a_run(
     assert [run.accuracy[ROUNDS].mean() for run in contender.runs] == pytest.approx(2 * [_LEVELS[name]])
 
 
+def test_validation_rows_choose_by_own_models_where_those_are_told():
+  runs = _runs()
+  runs[1][1]['validation'] = {
+    'overlap': {'at_end': 0.9, 'at_equal_cost': 0.8},
+    'planted': {'at_end': 0.3, 'at_equal_cost': None},
+  }
+  found = _read(runs)
+  first, second = (run.validation for run in found['overlap'].runs)
+  assert first == pytest.approx({ROUNDS: 0.7, CLIENT_ROUNDS: 0.65})
+  assert second == {ROUNDS: 0.9, CLIENT_ROUNDS: 0.8}
+  assert found['planted'].runs[1].validation == {ROUNDS: 0.3, CLIENT_ROUNDS: 0.3}
+
+
 def test_clients_are_the_same_under_all_seeds_where_rows_come_with_their_owners():
   runs = _runs()
   assert owners(list(_read(runs).values())) is None

@@ -180,6 +180,21 @@ class Experts(Comparison):
 
 
 @dataclasses.dataclass(frozen=True)
+class OwnValidation(records.Record):
+  """How good the clients' own models are on their validation rows where clusters overlap: the mean over clients.
+
+  `History` has the mean over a client's clusters of their models' accuracies, while its own model is the mean of their weights.
+
+  Attributes:
+    at_end: After the last round.
+    at_equal_cost: After the last round of EqualCost; None where it is the last one.
+  """
+
+  at_end: float
+  at_equal_cost: float | None
+
+
+@dataclasses.dataclass(frozen=True)
 class EqualCost(records.Record):
   """How far a clustering comes on what FedAvg without clusters spends in Phase 2, counted in the budget of the run.
 
@@ -187,7 +202,7 @@ class EqualCost(records.Record):
     round: The last round that it can pay; the one that its models start from where it can pay none.
     cost: What it has spent then, with what the clustering itself cost; see Clustering.cost in result_parts.py.
     evaluation: Each client's own model after that round.
-    validation_accuracy: Mean over clients after that round, on their validation rows; None where it is in `history`.
+    validation_accuracy: As in `history`, which it is in where this is None.
   """
 
   round: int

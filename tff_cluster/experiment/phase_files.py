@@ -16,6 +16,7 @@ from tff_cluster.experiment.measured import (
   Experts,
   History,
   JoinedClients,
+  OwnValidation,
   Personalized,
   Sketch,
   Spent,
@@ -215,6 +216,7 @@ class Phase2(PhaseFile):
     last: Position in `trajectories` of the one that each cluster's last rounds are in.
     timing: What it took.
     models: SHA-256 of the exported models by file name.
+    validation: None where no client is in several clusters, or the method alternates, so that `history` is of own models.
   """
 
   phase = 'phase2'
@@ -227,6 +229,7 @@ class Phase2(PhaseFile):
   timing: Spent
   models: dict[str, str]
   dropped_updates: int = records.optional(0)
+  validation: OwnValidation | None = records.optional(None)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,7 +24,7 @@ from tff_cluster.base import digests, records
 from tff_cluster.base.environment import Environment
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.config import ExperimentConfig, determinants
-from tff_cluster.experiment.measured import Evaluation, Personalized, Stage, Timing
+from tff_cluster.experiment.measured import Evaluation, OwnValidation, Personalized, Stage, Timing
 from tff_cluster.experiment.result_parts import (
   AddedRule,
   Artifacts,
@@ -40,7 +40,8 @@ from tff_cluster.experiment.result_parts import (
 from tff_cluster.storage import files, sealed_json
 
 SCHEMA = 6
-_NOT_RESULTS = ('digest', 'artifacts', 'environment', 'timing', 'summary', 'rules')
+# Of `validation`: digests are older.
+_NOT_RESULTS = ('digest', 'artifacts', 'environment', 'timing', 'summary', 'rules', 'validation')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,11 +65,12 @@ class Results(records.Record):
     rules: Rules of Phase 3 beside those of every run.
     artifacts: What the results stand on.
     schema: Number of this form of the file.
-    digest: SHA-256 over everything but itself, `artifacts`, `environment`, `timing`, `summary`, `rules` and paths: equal between
-      equal runs.
+    digest: SHA-256 over everything but itself, `artifacts`, `environment`, `timing`, `summary`, `rules`, `validation` and paths: equal
+      between equal runs.
     summary: A line for each contender, in the order FedAvg without clusters, `personalized`, clusterings; the same that a run
       prints at its end. Positions of an overlap dial are left out.
     malicious: Only where some clients are malicious.
+    validation: By clustering, where some overlap and do not alternate.
   """
 
   config: ExperimentConfig = dataclasses.field(metadata=records.about(read=ExperimentConfig.read))
@@ -89,6 +91,7 @@ class Results(records.Record):
   digest: str
   summary: list[SummaryLine]
   malicious: Malicious | None = records.optional(None)
+  validation: dict[str, OwnValidation] | None = records.optional(None)
 
   def clustering(self, label: str) -> Clustering:
     """Returns the clustering of a label, which there must be."""

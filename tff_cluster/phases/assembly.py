@@ -17,7 +17,7 @@ from tff_cluster.data import population as population_lib
 from tff_cluster.data import saved as saved_population
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import phase_files, results
-from tff_cluster.experiment.measured import JoinedClients, Timing
+from tff_cluster.experiment.measured import JoinedClients, OwnValidation, Timing
 from tff_cluster.experiment.result_parts import (
   AccuracyOfNewClients,
   AddedRule,
@@ -65,6 +65,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
     new_clients = _new_clients(new, fedavg.client_accuracy)
   clusterings: list[Clustering] = []
   trajectories: dict[str, list[saved_rounds.Checkpoints]] = {}
+  validation: dict[str, OwnValidation] = {}
   arrays: dict[str, np.ndarray] = {}
   for clustering in config.clusterings:
     label = clustering.label
@@ -99,6 +100,8 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
       joined = Joined(**vars(found.joined), recovery=_joint_recovery(saved, found.joined, population, new))
     clusterings.append(_clustering(clustering, saved, phase2, phase3, population, splits, alternated, joined))
     trajectories[label] = phase2.trajectories
+    if phase2.validation is not None:
+      validation[label] = phase2.validation
     if clustering.rule.has_linkage:
       arrays[f'linkage_{label}'] = folder.load(folder.linkage(label), 'clustering', files.load_arrays)[
         'linkage'
@@ -140,6 +143,7 @@ def run_assembly(folder: RunFolder, population: population_lib.Population) -> re
     digest='',
     summary=[],
     malicious=malicious_scores.summary(population, baseline.stage, clusterings),
+    validation=validation or None,
   )
   assembled = dataclasses.replace(bare, digest=results.digest_of(bare), summary=summary.of_run(bare))
   files.save_arrays(folder.arrays, arrays)

@@ -9,9 +9,9 @@ import numpy as np
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import CLIENTS
 from tff_cluster.experiment import phase_files
-from tff_cluster.experiment.measured import EqualCost
+from tff_cluster.experiment.measured import EqualCost, OwnValidation
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import cluster_training, evaluation, phase3, rule_evaluation
+from tff_cluster.phases import cluster_training, evaluation, own_models, phase3, rule_evaluation
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.storage import files
 
@@ -73,6 +73,7 @@ def run_phase2(experiment: live_experiment_lib.Experiment, label: str, export_mo
         timing=figures(accuracy=history.test_accuracy[-1]),
         models=models,
         dropped_updates=evaluation.dropped_updates(trained.outcomes, first),
+        validation=_own_validation(experiment, label, trained),
       ),
     )
 
@@ -94,6 +95,22 @@ def _at_equal_cost(
   is_start = affordable.round == experiment.config.training.phase1_rounds
   validation = evaluation.validation_accuracy(experiment, trained.assignment, made) if is_start else None
   return EqualCost(affordable.round, affordable.cost, evaluated, validation)
+
+
+def _own_validation(
+  experiment: live_experiment_lib.Experiment, label: str, trained: cluster_training.Trained
+) -> OwnValidation | None:
+  """Returns how good the clients' own models are on validation rows; None where the history of the clustering tells it."""
+  if not trained.assignment.is_overlapping or experiment.folder.alternation(label).exists():
+    return None
+  rows, own = [experiment.population.validation], trained.assignment.own
+
+  def accuracy(number: int) -> float:
+    (found,) = own_models.scores(experiment, trained.models(number), own, False, rows)
+    return float(found.client_accuracy.mean())
+
+  at_equal_cost = None if trained.affordable is None else accuracy(trained.affordable.round)
+  return OwnValidation(accuracy(experiment.config.training.last_round), at_equal_cost)
 
 
 def _models_are_missing(experiment: live_experiment_lib.Experiment, label: str) -> bool:

@@ -20,7 +20,7 @@ from tff_cluster.clustering.membership_history import Alternated, Collapse
 from tff_cluster.clustering.recovery import Recovery, all_in_all
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import FEDAVG, PERSONALIZED
-from tff_cluster.experiment.measured import EqualCost, Evaluation, Personalized
+from tff_cluster.experiment.measured import Evaluation, Personalized
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard import identical_clusterings
@@ -67,7 +67,8 @@ class Measured:
     alternation: What rounds that alternated between clustering and training came to; None where there were none.
     collapse: What they had lost of their models at the end; None likewise.
     members_tell: False where every client is in every one of several clusters, see Clustering.members_tell.
-    validation: By budget, mean over clients of the accuracy on their validation rows; empty where nothing is clustered.
+    validation: By budget, mean over clients of the accuracy of their own models on validation rows; of runs that were kept before 2026-11-29 and
+      have overlapping clusters which do not alternate, of their clusters' models. Empty where nothing is clustered.
     is_mixed: Whether every client has a share in each of the first planted groups, or in each of several clusters, so that members tell
       no two of them apart.
     trained_on: By training rule of Phase 3, float[clients], test accuracy of every client that trained its own model on; at equal
@@ -325,7 +326,7 @@ def _global_accuracy(clustering: Clustering) -> dict[str, float]:
 
 def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured:
   of_clients, earlier = results_lib.own(clustering), clustering.equal_cost
-  own, last = client_accuracy(of_clients), clustering.history.validation_accuracy[-1]
+  own = client_accuracy(of_clients)
   main = next(iter(clustering.recovery), None)
   return Measured(
     seed=seed,
@@ -346,7 +347,7 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
     alternation=clustering.alternation,
     collapse=clustering.collapse,
     members_tell=clustering.members_tell,
-    validation=_at_budgets(results, last, last if earlier is None else _validation(clustering, earlier)),
+    validation=_validation(results, clustering),
     is_mixed=main is not None
     and (not clustering.members_tell or all_in_all(np.asarray(results.population.truths[main]))),
     trained_on={
@@ -357,9 +358,16 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
   )
 
 
-def _validation(clustering: Clustering, earlier: EqualCost) -> float:
-  """Returns Measured.validation at equal cost."""
-  if earlier.validation_accuracy is not None:
-    return earlier.validation_accuracy
-  by_round = dict(zip(clustering.history.rounds, clustering.history.validation_accuracy, strict=True))
-  return by_round[earlier.round]
+def _validation(results: Results, clustering: Clustering) -> dict[str, float]:
+  """Returns Measured.validation."""
+  if found := (results.validation or {}).get(clustering.label):
+    return _at_budgets(
+      results, found.at_end, found.at_end if found.at_equal_cost is None else found.at_equal_cost
+    )
+  history, earlier = clustering.history, clustering.equal_cost
+  last = history.validation_accuracy[-1]
+  if earlier is None:
+    return _at_both(results, last)
+  by_round = dict(zip(history.rounds, history.validation_accuracy, strict=True))
+  told = earlier.validation_accuracy
+  return _at_budgets(results, last, by_round[earlier.round] if told is None else told)
