@@ -13,7 +13,7 @@ import sys
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.experiment import phase_files, run_claim
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import files
+from tff_cluster.storage import files, output_files, sealed_json
 from tff_cluster.studies.disturbance import questions as questions_lib
 
 
@@ -33,10 +33,12 @@ def main() -> None:
   from tff_cluster.studies.disturbance import disturbed_clients
   from tff_cluster.studies.disturbance import page as report
 
+  target = folder.root / 'disturbance'
+  names = ['disturbance.json', 'disturbance.csv', 'index.html', 'figures']
+  output_files.check(target, names, sealed_json.is_sealed)
   bars = progress.Progress()
   with session.opened(folder, config, bars, machine) as experiment:
     document = disturbed_clients.run(experiment, questions, parse.command('disturb', sys.argv[1:]))
-  target = folder.root / 'disturbance'
   files.save_json(target / 'disturbance.json', document.to_json())
   page = report.write_disturbance(document, config, target)
   print(report.summary(document))

@@ -9,7 +9,7 @@ accuracies, agreement between rules, and how far FedEx depends on the order of t
 are there with other content are refused.
 """
 
-from pathlib import Path
+import io
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,18 +39,22 @@ def main() -> None:
   run_claim.lock_output_dir(folder)
   predictions, weights = expert_comparison.predict(given)
   document = expert_comparison.compare(given, predictions, options.seed, options.num_shuffles)
-  written = ['experts.json', 'predictions.npz']
-  output_files.check(folder, written, lambda there: there == files.json_text(document))
+  arrays = npz(predictions | {'weights': weights})
+  output_files.check(folder, ['predictions.npz'], lambda there: there == arrays)
+  output_files.check(folder, ['experts.json'], lambda there: there == files.json_text(document))
   files.save_json(folder / 'experts.json', document, seal=False)
-  save_predictions(folder / 'predictions.npz', predictions | {'weights': weights})
+  with files.replacing(folder / 'predictions.npz') as stream:
+    stream.write(arrays)
   print_table(document)
   for name in ('predictions.npz', 'experts.json'):
     print(folder / name)
 
 
-def save_predictions(path: Path, arrays: dict[str, np.ndarray]) -> None:
-  """Writes the arrays and nothing beside them, for those who read the file without this package."""
-  files.save_file(path, lambda temporary: np.savez(temporary, **arrays))
+def npz(arrays: dict[str, np.ndarray]) -> bytes:
+  """Returns a file of the arrays and nothing beside them, for those who read it without this package; equal arrays give equal files."""
+  content = io.BytesIO()
+  np.savez(content, **arrays)
+  return content.getvalue()
 
 
 def print_table(document: 'expert_comparison.Comparison') -> None:

@@ -11,6 +11,7 @@ with more seeds, on this machine or another one, without training again what it 
 """
 
 import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,7 +62,7 @@ def main() -> None:
       commands_there = [f'{command} --{place}={stands_for}' for command in told.commands]
       told = dataclasses.replace(told, commands=commands_there)
   # These read the clients that the run saved.
-  asked = [f'{command} --output_dir=runs/{target.name}' for command in made.asked]
+  asked = [f'{command} --output_dir={shlex.quote(f"runs/{target.name}")}' for command in made.asked]
   told = dataclasses.replace(told, commands=[*told.commands, *asked])
   figures = (path.name for path in drawn.values())
   ours = {*(f'{name}.csv' for name in keep.TABLES), *figures, 'config.json', results_lib.RUNS}
@@ -99,9 +100,8 @@ def commands(known: 'results.Provenance', seeds: Mapping[str, Sequence[int]], ta
   if len(known.configurations) == 1 and set(known.digests) <= {''}:
     program = 'run_all' if known.digests else 'phase1'
     allowing = ' --allow_imports' if config_file.code_of(known.configurations[0]) else ''
-    return [
-      f'python -m phases.{program} --config_file={target}/config.json{allowing} --output_dir=runs/{target.name}'
-    ]
+    config, place = (shlex.quote(each) for each in (f'{target}/config.json', f'runs/{target.name}'))
+    return [f'python -m phases.{program} --config_file={config}{allowing} --output_dir={place}']
   told = {row: ','.join(map(str, some)) for row, some in seeds.items()}
   for table, rows in known.published.items():
     published = catalogue.PUBLISHED[table]

@@ -17,7 +17,7 @@ def define_flags() -> None:
 
 def main() -> None:
   options = parse.run_options_from_flags()
-  config = parse.experiment_config_from_flags()
+  config = parse.experiment_config_from_flags(clusters=False)
   early_checks.check_data(config)
   folder = run_claim.lock_output_dir(options.output_dir)
   from tff_cluster.data import populate

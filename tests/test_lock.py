@@ -86,7 +86,22 @@ def test_every_locked_package_allows_this_python_and_setup_cfg_asks_for_locked_o
     assert allowed.contains(platform.python_version()), name_of(distribution)
   wanted = re.search(r'^install_requires =\n((?: +\S+\n)+)', (ROOT / 'setup.cfg').read_text(), re.M)
   assert wanted is not None
-  assert set(wanted[1].split()) <= set(locked())
+  asked = {str(utils.canonicalize_name(name)) for name in wanted[1].split()}
+  assert asked <= set(locked())
+  # And for all that a run needs; of tensorflow-metadata there is a bound only.
+  tools = {
+    'pytest',
+    'hypothesis',
+    'mypy',
+    'ruff',
+    'ipykernel',
+    'ipython',
+    'jupyter-client',
+    'setuptools',
+    'wheel',
+    'pyarrow',
+  }
+  assert {name_of(each) for each in asked_for('requirements.in')} - tools - {'tensorflow-metadata'} <= asked
 
 
 def test_make_and_ci_install_from_the_lock_with_hashes_and_nothing_else():

@@ -13,6 +13,7 @@ from tff_cluster.base import fields
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.method import Method
+from tff_cluster.engine import machine
 from tff_cluster.experiment import config
 
 
@@ -167,6 +168,7 @@ def test_values(monkeypatch):
   ):
     read = fields.value_from_text(field(name), text)
     assert (read, type(read)) == (value, type(value))
+  assert fields.value_from_text(field('tls_ca', machine.Machine), '~/ca.pem') == '/home/someone/ca.pem'
 
 
 @pytest.mark.parametrize(

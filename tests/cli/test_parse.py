@@ -177,6 +177,14 @@ def test_a_command_is_told_without_the_folders():
     '0,1',
   ]
   assert parse.command('reproduce', given) == "python -m phases.reproduce --rows='cf 0.2' --seeds 0,1"
+  apart = ['--clustering', 'kmeans, num_clusters=4']
+  assert parse.command('compare', apart) == "python -m phases.compare --clustering 'kmeans, num_clusters=4'"
+
+
+def test_a_seed_has_up_to_eighteen_digits():
+  assert parse.parse_seeds('7, 123456789012345678') == (7, 123456789012345678)
+  with pytest.raises(InputError, match='is no seed'):
+    parse.parse_seeds('1' * 19)
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,11 @@ def test_writers_qualify_by_inclusive_bounds():
     assert select_writers(TRAIN, TEST, number, low, high, _rng()) == expected
   with pytest.raises(InputError, match=r'^num_clients=2: 1 of 5 writers qualify \(12 to 32 examples'):
     select_writers(TRAIN, TEST, 2, 12, 32, _rng())
+  # Where nobody has enough, fewer clients are no way out.
+  with pytest.raises(
+    InputError, match=r'0 of 5 writers qualify \(at least 3 examples.*give data with more rows a writer$'
+  ):
+    select_writers(dict.fromkeys(TRAIN, 1), TEST, 2, 1, None, _rng())
 
 
 def test_drawn_writers_have_their_rows_and_are_drawn_again_out_of_themselves():

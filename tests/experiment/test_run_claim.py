@@ -207,12 +207,13 @@ def test_an_unused_folder_is_removed_and_others_stay(tmp_path):
   there.mkdir()
   used = run_claim.lock_output_dir(tmp_path / 'used')
   (used / 'results').write_text('x')
-  for name in ('new', 'there'):
+  for name in ('new', 'there', 'above/below/new', 'used/below/new'):
     run_claim.lock_output_dir(tmp_path / name)
   # A claim writes nothing before it is told to.
   run_claim.claim_output_dir(tmp_path / 'claimed', BASE, str(tmp_path / 'shared'))
   run_claim.release_output_dirs()
   assert sorted(path.name for path in tmp_path.iterdir()) == ['there', 'used']
+  assert [path.name for path in used.iterdir()] == ['results']
 
 
 def test_resuming_needs_a_run(tmp_path):

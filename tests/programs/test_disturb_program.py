@@ -65,3 +65,9 @@ def test_a_run(tmp_path, capsys):
   after = {path: path.read_bytes() for path in folder.rglob('*') if path.is_file()}
   assert all(after.get(path) == content for path, content in before.items())
   assert {path.relative_to(folder).parts[0] for path in after.keys() - before.keys()} == {'disturbance'}
+  # What it wrote it replaces; what a user has there it does not.
+  assert call(f'--output_dir={folder}', *line) == 0
+  (folder / 'disturbance' / 'disturbance.json').write_text('{"of": "a user"}')
+  capsys.readouterr()
+  assert call(f'--output_dir={folder}', *line) == 2
+  assert 'has disturbance.json, which would be written over' in capsys.readouterr().err

@@ -201,3 +201,15 @@ def test_files_of_users_are_not_written_over_by_programs_without_a_run(
     # Of other vectors it is another answer, which nobody has asked to have replaced.
     given(tmp_path / 'given.npz', shift=5.0)
     assert run_here(*line) == 2 and files(folder) == before
+
+
+def test_predictions_that_agree_as_much_as_those_of_before_are_not_written_over(tmp_path):
+  def line(order):
+    np.savez(tmp_path / 'given.npz', outputs=np.eye(2)[[order, order]])
+    return run_here(
+      'phases.experts', f'--outputs_file={tmp_path / "given.npz"}', f'--output_dir={tmp_path / "out"}'
+    )
+
+  assert line([0, 1, 0, 1]) == 0
+  before = files(tmp_path / 'out')
+  assert line([1, 0, 1, 0]) == 2 and files(tmp_path / 'out') == before

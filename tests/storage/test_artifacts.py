@@ -239,3 +239,17 @@ def test_what_a_run_removes_while_a_store_is_listed_is_passed_over(shelf, monkey
   assert shelf.artifacts() == [artifact]
   monkeypatch.setattr(artifacts, '_content', lambda folder: folder.with_name('gone').stat())
   assert shelf.artifacts() == []
+  assert not artifacts._is_artifact(
+    artifact.folder.with_name(f'fedavg-{"0" * 24}')
+  )  # Gone once it was listed.
+
+
+def test_an_artifact_that_a_run_began_to_use_after_it_was_listed_stays(shelf):
+  shelf.artifact('fedavg', DETERMINANTS)
+  (described,) = (each.folder / 'determinants.json' for each in shelf.artifacts())
+  os.utime(described, (1e9, 1e9))
+  (listed,) = shelf.artifacts()
+  shelf.use(listed.folder.name)
+  assert not shelf.remove(listed) and listed.folder.exists()
+  (listed,) = shelf.artifacts()
+  assert shelf.remove(listed) and not listed.folder.exists()

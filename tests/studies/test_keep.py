@@ -394,6 +394,24 @@ def test_a_folder_that_holds_nothing_finished_is_refused(tmp_path):
     keep.of_folder(tmp_path)
 
 
+@pytest.mark.parametrize(
+  ('name', 'content'),
+  [
+    ('league.json', '{}'),
+    ('league.json', '[]'),
+    ('league.json', '3'),
+    ('comparison.json', '{}'),
+    ('comparison.json', '{"seeds": [0]}'),
+  ],
+)
+def test_a_folder_whose_files_are_others_is_refused_in_one_line(name, content, tmp_path):
+  (tmp_path / name).write_text(content)
+  with pytest.raises(
+    InputError, match=r'not as the programs write them, or lacks some|holds no finished run'
+  ):
+    keep.of_folder(tmp_path)
+
+
 def test_what_was_kept_of_another_experiment_is_refused_and_of_the_same_one_replaced_whole(tmp_path, capsys):
   def made(name, seed=0, **options):
     value, arrays = finished_run.make_run(**options)

@@ -48,7 +48,8 @@ def option(default: Any, help: str, **metadata: Any) -> Any:
     **metadata: `choices`, the allowed values; `at_least`, `above`, `at_most`, bounds of a number;
       `applies`, a pair (field, values) such as ('partition', ('dirichlet',)): elsewhere the field must
       keep its default; `group`, the heading in that help where it is not the class's own; `of_runs`, true for an option of a
-      clustering that vectors without an experiment around them have no use for.
+      clustering that vectors without an experiment around them have no use for; `is_path`, true for a path whose name does not end with
+      _dir or _file, as theirs do, so that ~ is expanded.
   """
   return dataclasses.field(default=default, metadata={'help': help, **metadata})
 
@@ -194,7 +195,8 @@ def value_from_text(field: dataclasses.Field, text: str) -> bool | int | float |
     raise ValueError('that is another flag; the value is missing')
   if '\0' in text:
     raise ValueError('the value holds a NUL character')
-  return os.path.expanduser(text) if field.name.endswith(('_dir', '_file')) else text
+  is_path = field.metadata.get('is_path') or field.name.endswith(('_dir', '_file'))
+  return os.path.expanduser(text) if is_path else text
 
 
 def as_text(value: Any) -> str:

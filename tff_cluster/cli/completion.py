@@ -30,7 +30,7 @@ _SCRIPT = """{before}_tff_cluster() {{
     case $each in "$word"*) COMPREPLY+=("$each") ;; esac
   done
   if [ "${{#COMPREPLY[@]}}" -eq 0 ] && [ "${{word#--*=}}" != "$word" ]; then
-    for each in $(compgen -f "${{word#*=}}"); do COMPREPLY+=("${{word%%=*}}=$each"); done
+    while IFS= read -r each; do COMPREPLY+=("${{word%%=*}}=$each"); done < <(compgen -f "${{word#*=}}")
   fi
   if [ -z "${{ZSH_VERSION-}}" ] && [ "${{word#--*=}}" != "$word" ]; then COMPREPLY=("${{COMPREPLY[@]#*=}}"); fi
 }}

@@ -32,11 +32,14 @@ _OF_MACHINE = (
 )
 
 
-def experiment_config_from_flags() -> config.ExperimentConfig:
+def experiment_config_from_flags(clusters: bool = True) -> config.ExperimentConfig:
   """Returns the experiment that --config_file or the flags describe.
 
   Sections whose flags the program does not define keep their defaults. Clusterings come from
   --clustering where the program defines it, else from the plain flags (--method, ...).
+
+  Args:
+    clusters: Whether the program makes clusterings, the default ones where none is given.
 
   Raises:
     InputError: naming the first flag that is out of range, does not apply to what the others chose,
@@ -59,7 +62,7 @@ def experiment_config_from_flags() -> config.ExperimentConfig:
   return config.ExperimentConfig(
     data=section_from_flags(config.DataConfig),
     training=section_from_flags(config.TrainingConfig),
-    clusterings=_clusterings_from_flags(),
+    clusterings=_clusterings_from_flags(clusters),
     evaluation=section_from_flags(config.EvaluationConfig),
   ).validated()
 
@@ -202,7 +205,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
   """
   seeds: list[int] = []
   for part in text.split(','):
-    if not (part.strip().isascii() and part.strip().isdigit() and len(part.strip()) < 10):
+    if not (part.strip().isascii() and part.strip().isdigit() and len(part.strip()) < 19):
       raise InputError(f'--seeds={text}: {part!r} is no seed; give whole numbers, for instance --seeds=0,1,2')
     if int(part) in seeds:
       raise InputError(f'--seeds={text}: {int(part)} is given twice')
@@ -221,7 +224,7 @@ def command(program: str, arguments: Sequence[str]) -> str:
     if is_left_out:
       is_left_out = False
       continue
-    name, equals, value = argument.partition('=')
+    name, equals, value = argument.partition('=') if argument.startswith('-') else (argument, '', '')
     if argument.startswith('-') and name.lstrip('-') in _OF_MACHINE:
       is_left_out = not equals
     else:
@@ -229,11 +232,11 @@ def command(program: str, arguments: Sequence[str]) -> str:
   return ' '.join([f'python -m phases.{program}', *kept])
 
 
-def _clusterings_from_flags() -> tuple[config.ClusteringConfig, ...]:
+def _clusterings_from_flags(clusters: bool) -> tuple[config.ClusteringConfig, ...]:
   if 'clustering' not in flags.FLAGS:
     return (clustering_from_flags(),)
   if not flags.FLAGS['clustering'].present:
-    return config.ExperimentConfig().clusterings
+    return config.ExperimentConfig().clusterings if clusters else ()
   return tuple(parse_clustering_spec(text) for text in flags.FLAGS['clustering'].value)
 
 

@@ -34,7 +34,8 @@ class DataConfig(Section):
   )
   data_file: str | None = option(
     None,
-    'An .npz with x [rows, ...], y [rows] and optional client_id [rows] and group [rows]; of dataset text, plays as plain text.',
+    'An .npz with x [rows, ...], y [rows] and optional client_id [rows], group [rows] and is_test bool[rows]; of dataset text, plays as '
+    'plain text.',
     applies=('dataset', datasets.with_option('data_file')),
   )
   emnist_classes: int = option(

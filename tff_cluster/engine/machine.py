@@ -51,10 +51,14 @@ class Machine:
     None, 'File in which a Dask scheduler has written its address; takes the place of the address.'
   )
   tls_ca: str | None = option(
-    None, "PEM file of the cluster's certificate authority; default: as Dask's own configuration says."
+    None,
+    "PEM file of the cluster's certificate authority; default: as Dask's own configuration says.",
+    is_path=True,
   )
-  tls_cert: str | None = option(None, 'PEM file of a certificate by that authority, for this run.')
-  tls_key: str | None = option(None, 'PEM file of the private key of that certificate.')
+  tls_cert: str | None = option(
+    None, 'PEM file of a certificate by that authority, for this run.', is_path=True
+  )
+  tls_key: str | None = option(None, 'PEM file of the private key of that certificate.', is_path=True)
   worker_start_timeout_secs: float = option(
     60.0,
     'Seconds to wait for a worker to start, and for a cluster: for its scheduler, and while it has no worker.',

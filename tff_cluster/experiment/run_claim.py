@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import dataclasses
 import errno
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ _LOCK = '.tff_cluster-lock'
 class _Held:
   lock: filelock.BaseFileLock
   process: int
-  created: bool
+  created: tuple[str, ...]
 
 
 _held: dict[str, _Held] = {}
@@ -277,7 +278,7 @@ def lock_output_dir(path: str | Path) -> Path:
   """
   folder = Path(path)
   try:
-    created = not folder.exists()
+    missing = list(itertools.takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
     folder.mkdir(parents=True, exist_ok=True)
   except (FileExistsError, NotADirectoryError):
     raise InputError(f'{argument("output_dir", path)} is not a folder, or lies below a file') from None
@@ -292,7 +293,7 @@ def lock_output_dir(path: str | Path) -> Path:
     # It was removed since, and is made anew now.
     _held.pop(key).lock.release()
   lock = os.path.join(key, _LOCK)
-  _held[key] = _Held(_acquired(path, lock), os.getpid(), created)
+  _held[key] = _Held(_acquired(path, lock), os.getpid(), tuple(map(os.path.realpath, missing)))
   folder_guard.hold(folder, lock, os.fspath(RunFolder(Path(key)).store))
   return folder
 
@@ -324,7 +325,7 @@ def release_output_dir(path: str | Path) -> None:
 
 
 def release_output_dirs() -> None:
-  """Gives up all locks of this process; a folder that it made and left empty is removed."""
+  """Gives up all locks of this process; a folder that it made and left empty is removed, with those above it that it made."""
   for key in list(_held):
     _release(key)
 
@@ -339,9 +340,9 @@ def _release(key: str) -> None:
       os.unlink(os.path.join(key, _LOCK))
   folder_guard.let_go(key)
   held.lock.release()
-  if held.created:
-    with contextlib.suppress(OSError):
-      os.rmdir(key)
+  with contextlib.suppress(OSError):
+    for made in held.created:
+      os.rmdir(made)
 
 
 def _acquired(path: str | Path, name: str) -> filelock.BaseFileLock:

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -181,7 +182,7 @@ class Store:
   def remove(self, artifact: Artifact) -> bool:
     """Removes an artifact and returns True; leaves it and returns False while another process works on it.
 
-    It is left, too, where something lies in it that this software did not write.
+    It is left, too, where something lies in it that this software did not write, and where a run began to use it after it was listed.
     """
     folder = artifact.folder
     with (
@@ -189,6 +190,8 @@ class Store:
       files.locked_if_free(folder) as is_free,
     ):  # It may not be locked or renamed.
       if not is_free or set(folder.iterdir()) != set(_own_files(folder)):
+        return False
+      if (folder / _DESCRIBED).stat().st_mtime > artifact.last_used:
         return False
       # Out of sight in one step: who looks for the artifact finds it whole or not at all.
       doomed = folder.with_name(f'{_DOOMED}{folder.name}')
@@ -212,7 +215,11 @@ def is_name(name: str) -> bool:
 
 
 def _is_own_folder(folder: pathlib.Path) -> bool:
-  return folder.is_dir() and not folder.is_symlink() and folder.stat().st_uid == os.geteuid()
+  try:
+    found = folder.lstat()
+  except OSError:  # Another process has removed it meanwhile.
+    return False
+  return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _is_artifact(folder: pathlib.Path) -> bool:

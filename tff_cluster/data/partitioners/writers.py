@@ -43,13 +43,17 @@ def select_writers(
   ]
   qualified.sort(key=natural_key)
   if len(qualified) < num_clients:
-    bounds = f'at least {min_examples}' if max_examples is None else f'{min_examples} to {max_examples}'
+    least = max(min_examples, MIN_ROWS + 1)
+    bounds = f'at least {least}' if max_examples is None else f'{least} to {max_examples}'
     # Fewer than these nobody can have.
     narrow = min_examples > MIN_ROWS + 1 or max_examples is not None
-    widen = f' or widen {argument("min_examples")} and {argument("max_examples")}' if narrow else ''
+    ways = [
+      *(['ask for fewer clients'] if qualified else []),
+      *([f'widen {argument("min_examples")} and {argument("max_examples")}'] if narrow else []),
+    ]
     raise InputError(
       f'{argument("num_clients", num_clients)}: {len(qualified)} of {len({*train_counts, *test_counts})} writers qualify ({bounds} examples, '
-      f'of these {MIN_ROWS} to train and 1 to test on); ask for fewer clients{widen}'
+      f'of these {MIN_ROWS} to train and 1 to test on); {" or ".join(ways) or "give data with more rows a writer"}'
     )
   chosen = rng.permutation(len(qualified))[:num_clients]
   return [qualified[i] for i in sorted(chosen)]

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.base import records
 from tff_cluster.base.environment import Environment, describe_environment, machines
 from tff_cluster.base.errors import InputError
+from tff_cluster.base.words import message_of
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import FEDAVG, PLACES
@@ -79,18 +81,23 @@ def of_folder(folder: Path) -> Made:
       problem).
 
   Raises:
-    InputError: if it is none of these.
+    InputError: if it is none of these, or its files are not as the programs write them.
   """
-  if (folder / 'league.json').exists():
-    return _of_league(folder)
-  if (folder / 'comparison.json').exists():
-    return _of_comparison(folder)
-  if (folder / 'results.json').exists():
-    return _of_run(folder)
-  if (folder / 'scorecard.csv').exists():
-    return _of_reproduction(folder)
-  if (folder / 'phase1.json').exists() and asked.tables_of(folder)[0]:
-    return _of_phase1(folder)
+  try:
+    if (folder / 'league.json').exists():
+      return _of_league(folder)
+    if (folder / 'comparison.json').exists():
+      return _of_comparison(folder)
+    if (folder / 'results.json').exists():
+      return _of_run(folder)
+    if (folder / 'scorecard.csv').exists():
+      return _of_reproduction(folder)
+    if (folder / 'phase1.json').exists() and asked.tables_of(folder)[0]:
+      return _of_phase1(folder)
+  except (LookupError, TypeError, AttributeError, FileNotFoundError, records.Mismatch) as error:
+    raise InputError(
+      f'{folder} has files that are not as the programs write them, or lacks some ({message_of(error)}); run the command again that made it'
+    ) from error
   raise InputError(
     f'{folder} holds no finished run, comparison, league, reproduction or Phase 1 that was asked something (of a table: the folder of its scale, '
     'for instance runs/reproduce/fl_hc/table2/paper)'
