@@ -39,7 +39,7 @@ _STANDINGS = (
 )  # fmt: skip
 _RUNS = (
   'row', 'seed', 'digest', 'clusters', 'threshold', 'ARI', 'client-rounds', 'accuracy after [%]', 'accuracy end [%]',
-  'clients at target after [%]', 'clients at target end [%]', 'FedAvg end [%]', 'longest update at the first test', 'minutes [min]',
+  'clients at target after [%]', 'clients at target end [%]', 'own models end [%]', 'FedAvg end [%]', 'longest update at the first test', 'minutes [min]',
 )  # fmt: skip
 _SUMMARY = (
   'label', 'kind', 'accuracy [%]', 'difference [points]', 'low [points]', 'high [points]', 'clusters', 'memberships', 'ARI', 'Omega',
@@ -334,15 +334,19 @@ def _run_lines(
       ours = Ours(row, (Run(seed, results, clustering),))
       columns = {name: values[0] for name, values in ours.columns.items()} or dict.fromkeys(COLUMNS)
       told: tuple[float | None, ...] = (None,) * 4
+      own = None
       first = clustering.splits[0].max_update_norm if clustering is not None and clustering.splits else None
       if clustering is not None:
         aris = [values[0] for values in ours.recovery.values()]
         # Identical clusterings share a line of the summary, under all their names.
         named = (each for each in results.summary if clustering.label in each.label.split(JOINT))
         spent = next((each.client_rounds for each in named), None)
+        # Of several clusters' models a client uses the mean; the accuracies before are the means of theirs.
+        own = percent(results_lib.own(clustering).clients.mean_client_accuracy)
         told = (clustering.num_clusters, clustering.threshold, aris[0] if aris else None, spent)
       numbers = (
         *(rounded(columns[name]) for name in COLUMNS),
+        own,
         rounded(ours.baseline_columns['accuracy_end'][0]),
         rounded(first),
       )
