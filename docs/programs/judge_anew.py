@@ -1,7 +1,8 @@
 """Judges kept reproductions by today's cells and claims: `python -m docs.programs.judge_anew --data_dir=DIR NAME ...`; without names all of them.
 
 Their archives hold what the runs' phases saved, so that the command of a result puts its runs together anew and trains nothing. Every
-other kept table must come out as it is kept; only scorecard.csv is written, and provenance.json says by which commit it was judged.
+other kept table must come out as it is kept, and gets the columns that it did not have yet; scorecard.csv is written anew, and
+provenance.json says by which commit it was judged.
 """
 
 import csv
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from tff_cluster.base.environment import describe_environment
 from tff_cluster.base.errors import Fault, InputError
 from tff_cluster.papers import catalogue
+from tff_cluster.report.files import csv_text
 from tff_cluster.studies.kept import coverage, keep, results
 from tff_cluster.studies.reproduction import runs
 
@@ -29,7 +31,7 @@ _OF_MACHINE = ('minutes', 'digest')
 
 def main(arguments: Sequence[str]) -> int:
   places = [each.partition('=')[2] for each in arguments if each.startswith('--data_dir=')]
-  names = [each for each in arguments if not each.startswith('--')]
+  names = [each for each in arguments if not each.startswith('--data_dir=')]
   kept = results.read_all(KEPT)
   refused, commit = 0, describe_environment().commit
   for name in names or [name for name, each in kept.items() if _is_judged(each)]:
@@ -71,8 +73,12 @@ def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
       words = [each.replace('=DIR', f'={data_dir}') for each in words]
       subprocess.run([sys.executable, *words, f'--output_dir={root}'], check=True, stdout=subprocess.DEVNULL)
     made = keep.of_folder(pathlib.Path(root).resolve() / next(iter(known.published)) / known.scale)
+  texts = {_SCORECARD: made.texts[_SCORECARD]}
   for name in set(kept.tables) & made.texts.keys() - {_SCORECARD}:
-    now, there = _results(made.texts[name]), _results((kept.folder / f'{name}.csv').read_text())
+    told_before = (kept.folder / f'{name}.csv').read_text()
+    there = _results(told_before)
+    now = [{c: cell for c, cell in line.items() if c in there[0]} for line in _results(made.texts[name])]
+    texts[name] = _with_columns(told_before, made.texts[name])
     if now != there:
       pairs = zip(now, there, strict=False)  # Where lines are missing, all that can be said.
       columns = {c for one, other in pairs for c in {*one, *other} if one.get(c) != other.get(c)}
@@ -81,7 +87,7 @@ def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
       )
   before = _verdicts(kept)
   told = dataclasses.replace(known, judged=commit)
-  results.write(kept.folder, told, {_SCORECARD: made.texts[_SCORECARD]}, ())
+  results.write(kept.folder, told, texts, ())
   after = _verdicts(results.Kept(kept.folder, told))
   changed = [key for key in dict.fromkeys([*before, *after]) if before.get(key) != after.get(key)]
   return [f'{" / ".join(key)}: {before.get(key, "new")}, now {after.get(key, "gone")}' for key in changed]
@@ -103,6 +109,15 @@ def _results(text: str) -> list[dict[str, str]]:
   """Returns the lines of a CSV file without columns of the machine."""
   lines = csv.DictReader(io.StringIO(text))
   return [{name: cell for name, cell in line.items() if not name.startswith(_OF_MACHINE)} for line in lines]
+
+
+def _with_columns(before: str, now: str) -> str:
+  """Returns a CSV file with the columns of another one that it does not have yet, and with its own cells elsewhere."""
+  there, made = (list(csv.DictReader(io.StringIO(text))) for text in (before, now))
+  if len(there) != len(made) or not there or made[0].keys() <= there[0].keys():
+    return before
+  lines = [[(new | old)[column] for column in new] for old, new in zip(there, made, strict=True)]
+  return csv_text(list(made[0]), lines)
 
 
 def _verdicts(kept: results.Kept) -> dict[tuple[str, str], str]:

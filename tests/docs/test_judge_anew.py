@@ -32,6 +32,11 @@ def test_a_verdict_of_other_claims_is_replaced_and_told(kept, capsys):
   assert '"judged"' in (kept / 'provenance.json').read_text()
 
 
+def test_a_column_that_is_kept_since_is_added_and_the_others_stay():
+  assert judge_anew._with_columns('a,c\n1,3\n', 'a,b,c\n1,2,4\n').splitlines() == ['a,b,c', '1,2,3']
+  assert judge_anew._with_columns('a,b\n1,2\n', 'a\n1\n') == 'a,b\n1,2\n'
+
+
 def test_a_number_that_comes_out_otherwise_and_what_has_no_archive_are_refused(kept, capsys):
   accuracy = judge_anew.results.read_all(kept.parent)[NAME].lines('runs')[0]['accuracy end']
   plant(kept / 'runs.csv', accuracy, f'{accuracy}1')
