@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import planted, scale_figure
+from benchmarks import common, planted, scale_figure
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering import methods, recovery, sketch
 from tff_cluster.clustering.methods import hierarchical
@@ -39,21 +40,31 @@ _SAMPLE = 200
 _SEPARATION = 1.5
 
 
-def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-  parser.add_argument('--clients', type=int, nargs='+', default=[100, 1_000, 10_000])
-  parser.add_argument('--features', type=int, default=20_000, help='numbers a client before sketching')
-  parser.add_argument('--dimension', type=int, default=512, help='numbers a sketch')
-  parser.add_argument('--num_groups', type=int, default=10)
-  parser.add_argument('--methods', nargs='+', choices=NAMES, default=NAMES)
-  parser.add_argument('--seed', type=int, default=0)
-  parser.add_argument('--output_dir', type=pathlib.Path, default=pathlib.Path('runs/benchmarks'))
+@common.program
+def main() -> object:
+  parser = common.parser(__doc__)
+  parser.add_argument(
+    '--clients', type=int, nargs='+', default=[100, 1_000, 10_000], help='default: %(default)s'
+  )
+  parser.add_argument(
+    '--features', type=int, default=20_000, help='numbers a client before sketching; default: %(default)s'
+  )
+  parser.add_argument('--dimension', type=int, default=512, help='numbers a sketch; default: %(default)s')
+  parser.add_argument('--num_groups', type=int, default=10, help='default: %(default)s')
+  parser.add_argument('--methods', nargs='+', choices=NAMES, default=NAMES, help='default: all of them')
+  parser.add_argument('--seed', type=int, default=0, help='default: %(default)s')
+  parser.add_argument(
+    '--output_dir', type=pathlib.Path, default=pathlib.Path('runs/benchmarks'), help='default: %(default)s'
+  )
   parser.add_argument('--child', nargs=3, help=argparse.SUPPRESS)
   given = parser.parse_args()
   if given.child:
-    name, path, threshold = given.child
-    print(json.dumps(_cluster(name, path, threshold, given.num_groups, given.seed)))
-    return
+    return _cluster(*given.child, given.num_groups, given.seed)
+  if not 2 <= given.num_groups < min(_SAMPLE, *given.clients) or min(given.features, given.dimension) < 1:
+    raise InputError(
+      f'--num_groups is at least 2, below {_SAMPLE} and below every number of --clients; --features and --dimension '
+      'are at least 1'
+    )
   sizes = [_measure(clients, given) for clients in given.clients]
   svg, png = base.render(scale_figure.growth(sizes))
   for ending, content in (('svg', svg), ('png', png)):
@@ -61,18 +72,14 @@ def main() -> None:
     write_file(path, content)
     print(path)
   largest = sizes[-1]['methods'].values()
-  print(
-    json.dumps(
-      {
-        'features': given.features,
-        'dimension': given.dimension,
-        'groups': given.num_groups,
-        'sizes': sizes,
-        'worst_seconds': max(method['seconds'] for method in largest),
-        'worst_peak_mb': max(method['peak_mb'] for method in largest),
-      }
-    )
-  )
+  return {
+    'features': given.features,
+    'dimension': given.dimension,
+    'groups': given.num_groups,
+    'sizes': sizes,
+    'worst_seconds': max(method['seconds'] for method in largest),
+    'worst_peak_mb': max(method['peak_mb'] for method in largest),
+  }
 
 
 def _measure(clients: int, given: argparse.Namespace) -> dict[str, Any]:
@@ -157,4 +164,4 @@ def _cluster(name: str, path: str, threshold: str, num_groups: int, seed: int) -
 
 
 if __name__ == '__main__':
-  main()
+  sys.exit(main())

@@ -12,9 +12,9 @@ the best of each family.
 """
 
 import argparse
-import json
 import pathlib
 import statistics
+import sys
 import tempfile
 import time
 from typing import Any
@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial import distance as scipy_distance
 
-from benchmarks import planted
+from benchmarks import common, planted
+from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import distances as distances_lib
 from tff_cluster.clustering import recovery, replay
 from tff_cluster.clustering.signatures import Signatures
@@ -32,15 +33,20 @@ FAMILIES = (('l2', 'ward'), ('l2', 'average'), ('cosine', 'average'), ('l1', 'co
 _GROUPS = 4
 
 
-def main() -> None:
-  parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-  parser.add_argument('--clients', type=int, default=100)
-  parser.add_argument('--features', type=int, default=1_663_370)
-  parser.add_argument('--num_thresholds', type=int, default=20)
-  parser.add_argument('--repeats', type=int, default=3)
-  parser.add_argument('--memory_mb', type=int, default=64)
-  parser.add_argument('--seed', type=int, default=0)
+@common.program
+def main() -> object:
+  parser = common.parser(__doc__)
+  parser.add_argument('--clients', type=int, default=100, help='default: %(default)s')
+  parser.add_argument('--features', type=int, default=1_663_370, help='of a client; default: %(default)s')
+  parser.add_argument('--num_thresholds', type=int, default=20, help='of a family; default: %(default)s')
+  parser.add_argument('--repeats', type=int, default=3, help='default: %(default)s')
+  parser.add_argument('--memory_mb', type=int, default=64, help='of working copies; default: %(default)s')
+  parser.add_argument('--seed', type=int, default=0, help='default: %(default)s')
   given = parser.parse_args()
+  if given.clients < 2 or min(given.features, given.num_thresholds, given.repeats, given.memory_mb) < 1:
+    raise InputError(
+      '--clients is at least 2; --features, --num_thresholds, --repeats and --memory_mb are at least 1'
+    )
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / 'vectors.npy'
     _write(path, given)
@@ -50,7 +56,7 @@ def main() -> None:
   for name, ratio in result['ratio_to_pass_of'].items():
     print(f'replay / one pass of {name}: {ratio:.2f}')
   print(f'replay / one pass of each of {", ".join(METRICS)}: {result["ratio_to_one_pass"]:.2f}')
-  print(json.dumps(result))
+  return result
 
 
 def _write(path: pathlib.Path, given: argparse.Namespace) -> None:
@@ -112,4 +118,4 @@ def _measure(path: pathlib.Path, given: argparse.Namespace) -> dict[str, Any]:
 
 
 if __name__ == '__main__':
-  main()
+  sys.exit(main())

@@ -1,4 +1,4 @@
-"""Asks how much noise or compression of what clients send a clustering stands before the planted groups are lost.
+"""Finds how much noise on, or compression of, what clients send each clustering tolerates before it loses the planted groups.
 
   python -m phases.disturb --output_dir=runs/demo
   python -m phases.disturb --output_dir=runs/demo --noise_multipliers=0,0.01,0.1 --bits=1,2,4,8,16 --repeats=5

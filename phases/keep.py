@@ -3,11 +3,13 @@
   python -m phases.keep --output_dir=runs/reproduce/fl_hc/table2/paper --name=fl_hc_table2
   python -m phases.keep --output_dir=runs/compare_mixture --name=compare_mixture --figures=gains
 
---output_dir is the folder of a comparison, a league, a run, or a run whose Phase 1 phases.replay or phases.disturb asked something, or below that of reproductions the folder of a table and scale. It
-writes into KEPT_DIR/NAME/, in the place of what was kept there of the same experiment (that of another one is refused, and your own
-files stay): CSV tables with units, the figures that are named, provenance.json with command, configurations,
-seeds, commit, engine, digests, machine and date, and runs.tar.xz. Unpacked into an output folder, that lets the same command go on there
-with more seeds, on this machine or another one, without training again what it holds. Then `make docs` writes the pages. It trains nothing.
+--output_dir is the folder of a comparison, a league or a run. The run may be a Phase 1 alone, if phases.replay or phases.disturb
+has written its answers there. Of a reproduction it is OUTPUT_DIR/TABLE/SCALE. The program writes into KEPT_DIR/NAME/ and replaces what
+was kept there of the same experiment; it refuses a folder that holds another experiment, and leaves your own files alone. It
+writes CSV tables with units, the figures that are named, provenance.json with command, configurations, seeds, commit, engine,
+digests, machine and date, and runs.tar.xz. Unpacked into an output folder, this archive lets the same command go on there with more
+seeds, on this machine or another one, without training again what it holds. Then `make docs` writes the pages. The program
+trains nothing.
 """
 
 import dataclasses

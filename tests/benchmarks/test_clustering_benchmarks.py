@@ -1,11 +1,14 @@
 """The clustering benchmarks run at small sizes and end with one JSON line that can be believed."""
 
+import importlib
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from benchmarks import planted
 
@@ -64,3 +67,33 @@ def test_clustering_scale(tmp_path):
   for ending in ('svg', 'png'):
     assert (tmp_path / f'clustering_scale.{ending}').stat().st_size > 1000
     assert str(tmp_path / f'clustering_scale.{ending}') in lines
+
+
+@pytest.mark.parametrize(
+  ('module', 'arguments'),
+  [
+    ('benchmarks.replay', ['--clients=1']),
+    ('benchmarks.replay', ['--repeats=0']),
+    ('benchmarks.clustering_scale', ['--clients', '1']),
+    ('benchmarks.clustering_scale', ['--clients', '30', '0']),
+    ('benchmarks.clustering_scale', ['--clients', '300', '--num_groups=200']),
+  ],
+)
+def test_sizes_that_cannot_be_measured_are_told_in_one_line(module, arguments, capsys, monkeypatch):
+  monkeypatch.setattr('sys.argv', [module, *arguments])
+  assert importlib.import_module(module).main() == 2
+  out, err = capsys.readouterr()
+  assert (out, err.count('\n')) == ('', 1)
+  assert arguments[0].partition('=')[0] in err
+
+
+def test_the_table_of_the_readme_has_every_program():
+  mains = {
+    '.'.join(path.relative_to(ROOT).with_suffix('').parts).removesuffix('.__main__')
+    for path in [*ROOT.glob('benchmarks/*.py'), *ROOT.glob('benchmarks/*/__main__.py')]
+    if re.search(r'^def main\(', path.read_text(), re.M)
+  }
+  listed = (ROOT / 'benchmarks/README.md').read_text().partition('## Results')[0]
+  table = re.findall(r'^\| `python -m (benchmarks\.\w+)` \|', listed, re.M)
+  # One starts the processes of a made-up cluster for others, one writes a page of docs/.
+  assert sorted(table) == sorted(mains - {'benchmarks.sleeping_cluster', 'benchmarks.licences'})
