@@ -75,7 +75,7 @@ def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
     made = keep.of_folder(pathlib.Path(root).resolve() / next(iter(known.published)) / known.scale)
   texts = {_SCORECARD: made.texts[_SCORECARD]}
   for name in set(kept.tables) & made.texts.keys() - {_SCORECARD}:
-    told_before = (kept.folder / f'{name}.csv').read_text()
+    told_before = (kept.folder / f'{name}.csv').read_bytes().decode()
     there = _results(told_before)
     now = [{c: cell for c, cell in line.items() if c in there[0]} for line in _results(made.texts[name])]
     texts[name] = _with_columns(told_before, made.texts[name])
