@@ -275,10 +275,15 @@ def are_groups(truth: str) -> Callable[[Ours], list[bool]]:
 
 
 def above(
-  name: str, rows: Sequence[str], high: Reading, low: Reading, margin: float = units.EQUIVALENT
+  name: str,
+  rows: Sequence[str],
+  high: Reading,
+  low: Reading,
+  margin: float = units.EQUIVALENT,
+  show: Callable[[float], str] = show_points,
 ) -> Part:
-  """Returns the part that a number is above another one by at least a margin, in points."""
-  return Part(name, tuple(dict.fromkeys(rows)), less(high, low), low=margin)
+  """Returns the part that a number is above another one by at least a margin; `show` prints their difference."""
+  return Part(name, tuple(dict.fromkeys(rows)), less(high, low), low=margin, show=show)
 
 
 def same(

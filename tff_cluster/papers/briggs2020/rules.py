@@ -207,9 +207,9 @@ def best(
 ) -> tuple[Part, ...]:
   """Returns a part for each other row: the chosen one has more; what is nearer than `tie` counts as equal."""
   return tuple(
-    Part(
+    claims.above(
       f'{chosen.name} against {other.name}', (chosen.name, other.name),
-      claims.less(claims.of(chosen.name, read), claims.of(other.name, read)), -tie, show=show,
+      claims.of(chosen.name, read), claims.of(other.name, read), -tie, show,
     )
     for other in others
   )  # fmt: skip

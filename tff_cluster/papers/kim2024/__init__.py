@@ -118,9 +118,8 @@ def _found(
 def _more_alike(first: str, second: str) -> Part:
   """Returns the part that the first row's clusters are nearer to the groups than the second's."""
   readings = [claims.of(name, lambda ours: ours.recovery['group']) for name in (first, second)]
-  return Part(
-    f'{first} against {second}', (first, second), claims.less(*readings), _NEARER,
-    show=lambda value: f'{signed(value, 3)} of the ARI',
+  return claims.above(
+    f'{first} against {second}', (first, second), *readings, _NEARER, lambda value: f'{signed(value, 3)} of the ARI',
   )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def _more(
 ) -> tuple[Part, ...]:
   """Returns a part a pair: the first row has more by a margin."""
   return tuple(
-    Part(f'{first} against {second}', (first, second), claims.less(claims.of(first, read), claims.of(second, read)), margin, show=show)
+    claims.above(f'{first} against {second}', (first, second), claims.of(first, read), claims.of(second, read), margin, show)
     for first, second in pairs
   )  # fmt: skip
 

@@ -107,7 +107,7 @@ def _shares_found(row: str) -> Part:
   """Returns the part that estimated shares are nearer to the planted ones than those of clients' main groups are."""
   pure = claims.of(row, lambda ours: ours.pure_error['group'])
   found = claims.of(row, lambda ours: ours.share_error['group'])
-  return Part(row, (row,), claims.less(pure, found), _NEARER, show=lambda value: signed(value, 3))
+  return claims.above(row, (row,), pure, found, _NEARER, lambda value: signed(value, 3))
 
 
 def _cells(row: Row) -> tuple[Cell, ...]:
