@@ -27,7 +27,7 @@ _ASKED: Mapping[str, Mapping[str, Any]] = {
   'pacfl': {'num_clusters': 3, 'num_vectors': 2},
 }
 _REMARKS = {
-  'bipartition': 'The picture shows the first split. The halves train on and are tested again; only training says whether they split '
+  'bipartition': 'The picture shows the first split. The halves go on training and are tested again; only training says whether they split '
   'once more.',
   'pacfl': 'It sees no vectors but the rows of the clients: those of a group lie in a plane of its own in six dimensions, and those of a '
   'client between two groups in both.',

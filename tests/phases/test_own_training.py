@@ -88,7 +88,7 @@ def test_fedsofts_personalized_models_are_what_its_clients_train_next(done):
 def test_clients_that_join_predictions_have_no_model_to_train_on(done):
   assert not {'fine_tuned', 'personalized'} & set(done.clustering('fedem').evaluations)
   alone = dataclasses.replace(CONFIG, clusterings=CONFIG.clusterings[2:])
-  words = f'aggregation=fine_tuned,rounds={MOST} needs a clustering whose clients have a model of their own to train on'
+  words = f'aggregation=fine_tuned,rounds={MOST} needs a clustering whose clients have a model of their own to go on training'
   refused(alone.validated, (words,))
 
 

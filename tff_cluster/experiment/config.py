@@ -326,7 +326,7 @@ def _check_own_models(rule: Rule, found: Sequence[ClusteringConfig]) -> None:
   """Refuses an added rule that trains clients' own models where no clustering of those found gives them any."""
   if isinstance(rule, TrainingRule) and found and all(each.rule.joins_predictions for each in found):
     raise InputError(
-      f'{rule.called} needs a clustering whose clients have a model of their own to train on, not join the predictions of all '
+      f'{rule.called} needs a clustering whose clients have a model of their own to go on training, not join the predictions of all '
       f'models as those of {", ".join(each.label for each in found)} do'
     )
 

@@ -41,7 +41,7 @@ def run(experiment: live_experiment_lib.Experiment, label: str, failed: dict[str
 
 
 def of(config: config_lib.ExperimentConfig, label: str) -> list[Rule]:
-  """Returns the rules that apply to a clustering: no client trains on where it has no model, but joins predictions."""
+  """Returns the rules that apply to a clustering: no client goes on training where it has no model, but joins predictions."""
   joins = config.clustering(label).rule.joins_predictions
   added = rules.added(config.evaluation.aggregation)
   return [rule for rule in added if not (joins and isinstance(rule, TrainingRule))]

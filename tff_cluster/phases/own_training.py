@@ -82,7 +82,7 @@ def train_each(
 
 
 class FineTuning:
-  """Clients that train on after the last round, each from a model that it has then.
+  """Clients that go on training after the last round, each from a model that it has then.
 
   Attributes:
     tried: What all rounds that were tried came to, once `train` was called.

@@ -14,7 +14,7 @@ def told(runs: Sequence[Results]) -> str:
   """Returns which trainings lost more than a fifth of their best accuracy on validation rows; empty where none did.
 
   FedAvg, every baseline and every clustering are looked at, at their last round, and fine-tuning at its worst one: a step that
-  improves nothing may be taken back by the next ones, and clients that train on from FedAvg's model should not need that.
+  improves nothing may be taken back by the next ones, and clients that go on training FedAvg's model should not need that.
 
   Args:
     runs: Results of one experiment under several seeds.

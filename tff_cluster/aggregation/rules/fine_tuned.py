@@ -1,4 +1,4 @@
-"""Each client's own model, which the client trains on for itself: what fine-tuned FedAvg is without clusters.
+"""Each client's own model, which the client goes on training for itself: what fine-tuned FedAvg is without clusters.
 
 All clients take the same number of rounds, chosen on validation rows as fine-tuned FedAvg's (phases/personalization.py), so that
 one can tell what clusters add to fine-tuning. What a client trains it sends to nobody: it costs `rounds` client-rounds a client

@@ -7,7 +7,7 @@ each half goes on from the stationary model by itself (Algorithm 2).
 
 Departures and choices:
   The first split comes after Phase 1 at the earliest, and a half trains for `rounds_before_split` rounds before it may be
-    split; in figure 3 both are 50. All clusters train on to the last round of Phase 2, so that a clustering by CFL
+    split; in figure 3 both are 50. All clusters go on training to the last round of Phase 2, so that a clustering by CFL
     stands beside others at equal rounds; Algorithm 2 ends where all clusters have stopped.
   Similarity and norms are those of the updates that made the last round (section 2, "latest transmitted updates"): they
     cost no message of their own. Line 8 takes the norm of their mean as it is applied, without updates that are not finite.
