@@ -53,7 +53,7 @@ def save(experiment: live_experiment_lib.Experiment, kind: str, weights: dict[in
     kind: 'weights' or 'updates'.
     weights: The global models after rounds n - 1 and n, by round number.
   """
-  return _save(experiment, experiment.trainer, kind, weights)
+  return _save(experiment, experiment.trainer, kind, weights, cost(experiment, kind).client_rounds)
 
 
 def check(experiment: live_experiment_lib.Experiment, signatures: dict[str, str]) -> None:
@@ -87,7 +87,7 @@ def of_new_clients(
 
   trainer = experiment.new_client_trainer
   client_ids = trainer.population.client_ids
-  name = _save(experiment, trainer, kind, phase1_models(experiment))
+  name = _save(experiment, trainer, kind, phase1_models(experiment), len(client_ids))
   vectors = files_lib.load_rows(experiment.store.root / name / 'vectors.npy')
   finite = diverged_clients.finite_rows(vectors)
   if finite.all():
@@ -101,10 +101,12 @@ def _save(
   trainer: 'trainer_lib.Trainer',
   kind: str,
   weights: dict[int, Weights],
+  client_rounds: int,
 ) -> str:
-  """Saves the vectors of the trainer's clients; see `save`.
+  """Saves the vectors of the trainer's clients, which cost so many client-rounds; see `save`.
 
-  All of them are trained for it, those too whose training in the last round of Phase 1 it is once more: a round keeps no client's weights.
+  All of them are trained for it, those too whose training in the last round of Phase 1 it is once more: a round keeps no client's weights,
+  which for a client are no other round.
   """
   training, population = experiment.config.training, trainer.population
   base_round = _base_round(training, kind)
@@ -117,11 +119,11 @@ def _save(
   )
   features = trainer.computations.model.num_parameters
   origin = experiment.flatten(base) if kind == 'weights' else np.zeros(features, np.float32)
-  experiment.asked += population.num_clients
+  experiment.asked += client_rounds
   with experiment.store.working_on(artifact):
     path, sketched = artifact / 'vectors.npy', artifact / 'sketch.json'
     if not is_whole(path, artifact / 'clients.json'):
-      experiment.trained += population.num_clients
+      experiment.trained += client_rounds
       files_lib.save_json(artifact / 'clients.json', list(population.client_ids))
       _save_vectors(experiment, trainer, path, kind, base, base_round + 1, origin)
     # Asked for by itself: a run can be killed between the two.

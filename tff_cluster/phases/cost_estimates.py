@@ -149,7 +149,7 @@ class _Counting:
     )
     self._trajectory(experiment.trajectory(everyone, initial, 0), last)
     kinds = training.signatures(c.signature for c in config.clusterings)
-    signatures = len(kinds) * len(everyone)
+    signatures = sum(client_signatures.cost(experiment, kind).client_rounds for kind in kinds)
     self._whole(signatures, folder.phase1.exists() * signatures, 0)
     for name in config.evaluation.personalized:
       self._own_models(name, last)
