@@ -117,9 +117,9 @@ def _found(
 
 def _more_alike(first: str, second: str) -> Part:
   """Returns the part that the first row's clusters are nearer to the groups than the second's."""
-  readings = [claims.of(name, lambda ours: ours.recovery['group']) for name in (first, second)]
+  one, other = (claims.of(name, lambda ours: ours.recovery['group']) for name in (first, second))
   return claims.above(
-    f'{first} against {second}', (first, second), *readings, _NEARER, lambda value: f'{signed(value, 3)} of the ARI',
+    f'{first} against {second}', (first, second), one, other, _NEARER, lambda value: f'{signed(value, 3)} of the ARI',
   )  # fmt: skip
 
 

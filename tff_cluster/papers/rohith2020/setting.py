@@ -3,11 +3,12 @@
 import dataclasses
 
 from tff_cluster.base.words import plural
-from tff_cluster.data import data_config
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.papers.rohith2020 import tables
 
+# Partitions that give each client all labels, and those that turn images or change labels.
 _OF_ALL_LABELS = ('iid', 'quantity_skew')
+_CHANGED = ('label_swapped', 'label_permuted', 'rotated', 'mixture')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +66,7 @@ def describe_setting(config: ExperimentConfig, num_clients: int) -> Setting:
     departures.append(
       f'partition {data.partition}, with all labels at each client, the paper has a non-IID one'
     )
-  elif data.partition in data_config.GROUPED:
+  elif data.partition in _CHANGED:
     departures.append(f'partition {data.partition}, which changes rows or labels, the paper leaves them')
   if training.model not in ('mnist_cnn',):
     departures.append(f'model {training.model}, the paper has a CNN')
