@@ -1,14 +1,15 @@
-"""Judges kept reproductions by today's cells and claims: `python -m docs.programs.judge_anew --data_dir=DIR NAME ...`; without names all of them.
+"""Judges kept results by today's cells and claims: `python -m docs.programs.judge_anew --data_dir=DIR NAME ...`; without names all of them.
 
 Their archives hold what the runs' phases saved, so that the command of a result puts its runs together anew and trains nothing. Every
-other kept table must come out as it is kept, and gets the columns that it did not have yet; scorecard.csv is written anew, and
-provenance.json says by which commit it was judged.
+other kept table must come out as it is kept, and gets the columns that it did not have yet; scorecard.csv is written anew, digests are
+those of today's form of results.json, and provenance.json says by which commit it was judged.
 """
 
 import csv
 import dataclasses
 import io
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -27,6 +28,8 @@ KEPT = pathlib.Path(__file__).parents[1] / 'results/data'
 _SCORECARD = 'scorecard'
 # Columns that another machine, or a later form of results.json, gives other values.
 _OF_MACHINE = ('minutes', 'digest')
+# What asks a finished run something, and makes none.
+_ASKS = re.compile(r' phases\.(replay|disturb) ')
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -37,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
   for name in names or [name for name, each in kept.items() if _is_judged(each)]:
     try:
       if name not in kept or not _is_judged(kept[name]):
-        raise InputError(f'{name}: no kept reproduction with {results.RUNS}')
+        raise InputError(f'{name}: nothing kept with {results.RUNS}')
       print(f'{name}: {"; ".join(judge(kept[name], commit, *places[:1])) or "as it was"}', flush=True)
     except (Fault, subprocess.CalledProcessError) as error:
       print(error, file=sys.stderr, flush=True)
@@ -46,16 +49,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _is_judged(kept: results.Kept) -> bool:
-  known = kept.provenance
-  is_table = len(known.published) == 1 and all(' phases.reproduce ' in command for command in known.commands)
-  return is_table and known.scale != 'toy' and (kept.folder / results.RUNS).is_file()
+  return kept.provenance.scale != 'toy' and (kept.folder / results.RUNS).is_file()
 
 
 def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
-  """Writes the scorecard of a kept reproduction by today's claims, and returns the verdicts that changed, in words.
+  """Writes the scorecard and the digests of a kept result by today's code, and returns what changed, in words.
 
   Args:
-    kept: A result of one table or figure, with its archive.
+    kept: A result with its archive.
     commit: Whose claims these are.
     data_dir: Where its data lies, where it is not part of the package.
 
@@ -64,21 +65,31 @@ def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
     CalledProcessError: where a command of the result fails.
   """
   known = kept.provenance
-  with tempfile.TemporaryDirectory() as root:
+  with tempfile.TemporaryDirectory() as temporary:
+    # Digests are told by the name of the folder.
+    root = pathlib.Path(temporary).resolve() / kept.name
     with tarfile.open(kept.folder / results.RUNS) as archive:
       archive.extractall(root, filter='data')
-    _check_settings(kept, pathlib.Path(root))
+    is_table = all(' phases.reproduce ' in command for command in known.commands)
+    if is_table:
+      _check_settings(kept, root)
     for command in known.commands:
-      words = [each for each in shlex.split(command)[1:] if not each.startswith('--output_dir=')]
-      words = [each.replace('=DIR', f'={data_dir}') for each in words]
-      subprocess.run([sys.executable, *words, f'--output_dir={root}'], check=True, stdout=subprocess.DEVNULL)
-    made = keep.of_folder(pathlib.Path(root).resolve() / next(iter(known.published)) / known.scale)
-  texts = {_SCORECARD: made.texts[_SCORECARD]}
+      if not _ASKS.search(command):
+        words = [each for each in shlex.split(command)[1:] if not each.startswith('--output_dir=')]
+        words = [each.replace('=DIR', f'={data_dir}') for each in words]
+        subprocess.run(
+          [sys.executable, *words, f'--output_dir={root}'], check=True, stdout=subprocess.DEVNULL
+        )
+    made = keep.of_folder(root / next(iter(known.published)) / known.scale if is_table else root)
+  texts = {_SCORECARD: made.texts[_SCORECARD]} if _SCORECARD in kept.tables else {}
   for name in set(kept.tables) & made.texts.keys() - {_SCORECARD}:
     told_before = (kept.folder / f'{name}.csv').read_bytes().decode()
     there = _results(told_before)
-    now = [{c: cell for c, cell in line.items() if c in there[0]} for line in _results(made.texts[name])]
-    texts[name] = _with_columns(told_before, made.texts[name])
+    now = [
+      {c: cell for c, cell in line.items() if not there or c in there[0]}
+      for line in _results(made.texts[name])
+    ]
+    texts[name] = _renewed(told_before, made.texts[name])
     if now != there:
       pairs = zip(now, there, strict=False)  # Where lines are missing, all that can be said.
       columns = {c for one, other in pairs for c in {*one, *other} if one.get(c) != other.get(c)}
@@ -86,11 +97,15 @@ def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
         f'{kept.name}/{name}.csv comes out otherwise than it is kept: {", ".join(sorted(columns)) or "other lines"}'
       )
   before = _verdicts(kept)
-  told = dataclasses.replace(known, judged=commit)
+  told = dataclasses.replace(known, judged=commit, digests=made.provenance.digests)
   results.write(kept.folder, told, texts, ())
   after = _verdicts(results.Kept(kept.folder, told))
   changed = [key for key in dict.fromkeys([*before, *after]) if before.get(key) != after.get(key)]
-  return [f'{" / ".join(key)}: {before.get(key, "new")}, now {after.get(key, "gone")}' for key in changed]
+  renewed = sum(known.digests.get(name) != digest for name, digest in told.digests.items())
+  return [
+    *(f'{" / ".join(key)}: {before.get(key, "new")}, now {after.get(key, "gone")}' for key in changed),
+    *([f'{renewed} of {len(told.digests)} digests'] if renewed else []),
+  ]
 
 
 def _check_settings(kept: results.Kept, root: pathlib.Path) -> None:
@@ -111,16 +126,22 @@ def _results(text: str) -> list[dict[str, str]]:
   return [{name: cell for name, cell in line.items() if not name.startswith(_OF_MACHINE)} for line in lines]
 
 
-def _with_columns(before: str, now: str) -> str:
-  """Returns a CSV file with the columns of another one that it does not have yet, and with its own cells elsewhere."""
+def _renewed(before: str, now: str) -> str:
+  """Returns a CSV file with the digests of another one, and the columns that it does not have yet, and with its own cells elsewhere."""
   there, made = (list(csv.DictReader(io.StringIO(text))) for text in (before, now))
-  if len(there) != len(made) or not there or made[0].keys() <= there[0].keys():
+  if len(there) != len(made) or not there:
     return before
-  lines = [[(new | old)[column] for column in new] for old, new in zip(there, made, strict=True)]
-  return csv_text(list(made[0]), lines)
+  taken = [name for name in made[0] if name == 'digest' or name not in there[0]]
+  lines = [
+    [(new if column in taken else old)[column] for column in new]
+    for old, new in zip(there, made, strict=True)
+  ]
+  return csv_text(list(made[0]), lines) if taken else before
 
 
 def _verdicts(kept: results.Kept) -> dict[tuple[str, str], str]:
+  if _SCORECARD not in kept.tables:
+    return {}
   return {
     (line['row'], line['column']): coverage.shown_verdict(kept, line) for line in kept.lines(_SCORECARD)
   }

@@ -32,9 +32,10 @@ def test_a_verdict_of_other_claims_is_replaced_and_told(kept, capsys):
   assert '"judged"' in (kept / 'provenance.json').read_text()
 
 
-def test_a_column_that_is_kept_since_is_added_and_the_others_stay():
-  assert judge_anew._with_columns('a,c\n1,3\n', 'a,b,c\n1,2,4\n').splitlines() == ['a,b,c', '1,2,3']
-  assert judge_anew._with_columns('a,b\n1,2\n', 'a\n1\n') == 'a,b\n1,2\n'
+def test_digests_and_columns_that_are_kept_since_are_renewed_and_the_others_stay():
+  assert judge_anew._renewed('a,c\n1,3\n', 'a,b,c\n1,2,4\n').splitlines() == ['a,b,c', '1,2,3']
+  assert judge_anew._renewed('a,digest\n1,x\n', 'a,digest\n2,y\n').splitlines() == ['a,digest', '1,y']
+  assert judge_anew._renewed('a,b\n1,2\n', 'a\n1\n') == 'a,b\n1,2\n'
 
 
 def test_a_number_that_comes_out_otherwise_and_what_has_no_archive_are_refused(kept, capsys):
@@ -46,4 +47,4 @@ def test_a_number_that_comes_out_otherwise_and_what_has_no_archive_are_refused(k
   assert (kept / 'scorecard.csv').read_text() == there
   (kept / 'runs.tar.xz').unlink()
   assert judge_anew.main([NAME]) == 2
-  assert 'no kept reproduction with runs.tar.xz' in capsys.readouterr().err
+  assert 'nothing kept with runs.tar.xz' in capsys.readouterr().err
