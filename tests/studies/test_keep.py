@@ -44,6 +44,7 @@ def had_run(root, row, seed, accuracy, fedavg, table=TABLE, experts=None):
     'label': 'hierarchical',
     'history': history,
     'recovery': {},
+    'evaluations': {'own': {'clients': {'mean_client_accuracy': accuracy + 0.01}}},
     'num_clusters': 4,
     'threshold': 3.0,
     'splits': [{'round': number, 'max_update_norm': norm} for number, norm in ((5, 0.61), (6, 0.9))],
@@ -101,6 +102,7 @@ def test_a_reproduction_is_kept_with_a_line_a_row_and_seed(tmp_path, monkeypatch
   results.write(tmp_path / 'kept/made', made.provenance, made.texts, [])
   (found,) = results.read_all(tmp_path / 'kept').values()
   assert found.numbers('accuracy end', of='runs') == [90.0, 92.0]
+  assert found.numbers('own models end', of='runs') == [91.0, 93.0]
   # Of both seeds, whatever the last command was asked for.
   (ours,) = found.lines('scorecard', row='cf 0.2, n 10', column='accuracy_end')
   assert (ours['seeds'], float(ours['ours'])) == ('2', 91.0)
