@@ -61,7 +61,7 @@ def _value(path: str | Path) -> Any:
   try:
     text = sealed_json.opened(content).decode('utf-8')
   except sealed_json.NewerFile as error:
-    raise sealed_json.NewerFile(f'{path} {error}') from None
+    raise sealed_json.NewerFile(f'{path} {error}; use the version that wrote it') from None
   except UnicodeDecodeError:
     raise InputError(f'{path} is not a configuration: it is not UTF-8 text') from None
   except ValueError as error:

@@ -23,8 +23,6 @@ _WRAPPED = 'value'
 class NewerFile(EnvironmentFault):
   """A file of a later version of this software. It is named, never used, never replaced."""
 
-  exit_code = 2
-
 
 def seal(value: Any) -> bytes:
   """Returns the text of a JSON value, indented, keys in their order. What is no object becomes one, {"value": ...}.
@@ -85,6 +83,4 @@ def _has_seal(text: bytes) -> bool:
 def check_format(number: int) -> None:
   """Raises NewerFile unless this version knows the format."""
   if number != FORMAT:
-    raise NewerFile(
-      f'is of file format {number}, this version of the software reads {FORMAT}; use the version that wrote it, or another folder'
-    )
+    raise NewerFile(f'is of file format {number}, this version of the software reads {FORMAT}')
