@@ -257,14 +257,9 @@ def _without_seeds(results: Results) -> dict[str, Any]:
   asked = {
     'clusterings': sorted(plain['clusterings'], key=str),
     'evaluation.aggregation': sorted(fields['evaluation.aggregation']),
+    'clusterings that were run': sorted(c.label for c in results.clusterings),
   }
-  return (
-    fields
-    | asked
-    | {
-      'clusterings that were run': sorted(c.label for c in results.clusterings),
-    }
-  )
+  return fields | asked
 
 
 def client_accuracy(evaluation: Evaluation) -> np.ndarray:

@@ -69,7 +69,7 @@ class Unit:
     return math.log(value) if self.is_factor and value > 0.0 else value
 
   def unscaled(self, value: float) -> float:
-    """Returns of what `scaled` makes a number."""
+    """Returns the number of which `scaled` makes this one."""
     return math.exp(value) if self.is_factor else value
 
 
