@@ -1,4 +1,8 @@
-"""What is left of the memory, from files as the kernel writes them."""
+"""What is left of the memory, from files as the kernel writes them, and what a process keeps of it."""
+
+import ctypes
+import subprocess
+import sys
 
 import pytest
 
@@ -65,3 +69,22 @@ def test_a_system_that_does_not_tell(meminfo, tmp_path):
 def test_here():
   assert free_memory.available() > 2**20
   assert 2**20 < free_memory.resident() < 2**40
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), 'mallopt'), reason='the C library has no mallopt')
+@pytest.mark.parametrize('keeps', [False, True])
+def test_freed_memory_is_kept_where_asked(keeps):
+  # A process of its own: what malloc was told holds until its end.
+  program = f"""
+import numpy as np
+from tff_cluster.engine import free_memory
+if {keeps}:
+  free_memory.keep_freed()
+before = free_memory.resident()
+arrays = [np.ones(8 << 20, np.uint8) for _ in range(16)]
+full = free_memory.resident()
+del arrays
+print((free_memory.resident() - before) / (full - before))
+"""
+  found = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=True)
+  assert (float(found.stdout) > 0.9) == keeps

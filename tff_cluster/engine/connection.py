@@ -18,7 +18,7 @@ import grpc
 import tensorflow_federated as tff
 from tensorflow_federated.proto.v0 import executor_pb2, executor_pb2_grpc
 
-from tff_cluster.engine import messages
+from tff_cluster.engine import free_memory, messages
 
 _MAX_MESSAGE_BYTES = 2_000_000_000
 _CHANNEL_OPTIONS = [
@@ -185,6 +185,7 @@ class Connection:
       address: HOST:PORT of the worker, or another address that gRPC takes.
       watch: Makes what knows how it is, for the calls of one lane.
     """
+    free_memory.keep_freed()
     self._channel = grpc.insecure_channel(address, _CHANNEL_OPTIONS)
     self._watch = watch
     self._lanes: list[_Lane] = []

@@ -10,7 +10,7 @@ import tensorflow_federated as tff
 from tff_cluster.federated import client_work as client_work_lib
 
 # Rows of a batch, where a model is measured.
-_ROWS_OF_COUNTS, _ROWS_OF_LOSSES = 250, 100
+_ROWS_OF_COUNTS, _ROWS_OF_LOSSES = 250, 60
 
 
 def build_evaluate(model: client_work_lib.Model) -> tff.Computation:
