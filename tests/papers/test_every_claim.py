@@ -8,7 +8,7 @@ import pytest
 from tests.made_up import claims_of
 from tests.made_up.scorecard_rows import stacked
 from tff_cluster.papers import catalogue
-from tff_cluster.scorecard.claims import NOT_DECIDABLE
+from tff_cluster.scorecard.verdicts import NOT_DECIDABLE
 
 # Toys have no seeds; tests/studies/test_toy_page.py lets each of their claims hold and fail.
 _ALL = [

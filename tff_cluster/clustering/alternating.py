@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from tff_cluster.base.arrays import one_hot
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.fields import option
 from tff_cluster.base.types import Weights
@@ -263,8 +264,3 @@ def mean_losses(row_losses: Sequence[np.ndarray]) -> np.ndarray:
   """Returns float64[models, clients], means over rows; infinite where they are not finite."""
   means = np.stack([rows.mean(axis=1, dtype=np.float64) for rows in row_losses], axis=1)
   return np.where(np.isfinite(means), means, np.inf)
-
-
-def one_hot(labels: np.ndarray, count: int) -> np.ndarray:
-  """Returns float64[count, clients], 1 where a client has the label."""
-  return (np.arange(count)[:, None] == labels).astype(np.float64)

@@ -21,8 +21,9 @@ import dataclasses
 import numpy as np
 
 from tff_cluster.base import seeding
+from tff_cluster.base.arrays import one_hot
 from tff_cluster.data.data_config import DataConfig
-from tff_cluster.data.partitioners import by_source, groups
+from tff_cluster.data.partitioners import by_source
 from tff_cluster.data.population import MALICIOUS, Population, Split
 
 
@@ -47,7 +48,7 @@ def corrupt(population: Population, config: DataConfig) -> Population:
   if config.malicious_clients == 0.0:
     return population
   malicious = draw(config, population.num_clients)
-  truths = dict(population.truths) | {MALICIOUS: groups.one_hot(malicious.astype(np.int64), 2)}
+  truths = dict(population.truths) | {MALICIOUS: one_hot(malicious.astype(np.int64), 2)}
   if config.attack == 'label_flip':
     return dataclasses.replace(
       population,

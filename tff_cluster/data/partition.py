@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tff_cluster.base import seeding
+from tff_cluster.base.arrays import one_hot
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data.data_config import GROUPED, DataConfig
 from tff_cluster.data.partitioners import by_source, groups, matching, pathological, rows, writers
@@ -190,7 +191,7 @@ def _groups(source: Source, config: DataConfig) -> tuple[np.ndarray | None, grou
     )
     kind = config.mixture_kind
   elif kind in ('label_swapped', 'label_permuted', 'rotated'):
-    shares = groups.one_hot(
+    shares = one_hot(
       groups.assign_groups(clients, config.num_groups, _rng(config, 'groups')), config.num_groups
     )
   else:
@@ -225,10 +226,10 @@ def _truths(
   if config.partition == 'pathological':
     held = counts > 0
     _, label_sets = np.unique(held, axis=0, return_inverse=True)
-    noise = {} if holds is None else {'source': groups.one_hot(holds, 2)}
+    noise = {} if holds is None else {'source': one_hot(holds, 2)}
     return noise | {
       'digit': held.T[held.any(axis=0)].astype(np.float64),
-      'label set': groups.one_hot(label_sets, label_sets.max() + 1),
+      'label set': one_hot(label_sets, label_sets.max() + 1),
     }
   if (config.partition == 'by_writer' or config.deals_groups) and source.train_group is not None:
     held_groups = [source.train_group[r] for r in train]

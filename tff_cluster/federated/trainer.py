@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_cluster.base import digests, seeding
+from tff_cluster.base.arrays import distance
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.types import Weights
@@ -354,7 +355,7 @@ class Trainer(measurer.Measurer):
 
   def _update_norm(self, before: State, output: _Output) -> float:
     if self.computations.server.is_mean:
-      return _distance(self.weights(before), self.weights(output.state))
+      return distance(self.weights(before), self.weights(output.state))
     return float(output.metrics['finalizer']['update_norm'])
 
   def _round_in_one_call(
@@ -427,12 +428,6 @@ class Trainer(measurer.Measurer):
       )
       jobs.append(dataclasses.replace(self._measured(population.train, k), beside=beside))
     return jobs
-
-
-def _distance(one: Weights, other: Weights) -> float:
-  """Returns the Euclidean distance of two models."""
-  squares = (np.square(a.astype(np.float64) - b).sum() for a, b in zip(one, other, strict=True))
-  return float(np.sqrt(sum(squares)))
 
 
 def _padded(models: int) -> int:

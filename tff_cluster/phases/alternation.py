@@ -6,11 +6,13 @@ in its place, so that its cost is taken off theirs. Else they go on from Phase 1
 """
 
 import dataclasses
+import itertools
 import pathlib
 
 import numpy as np
 
 from tff_cluster.base import digests, imports, seeding
+from tff_cluster.base.arrays import distance
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.types import Json, Weights
 from tff_cluster.base.words import plural
@@ -241,7 +243,7 @@ class _Rounds:
       **self._measured(state),
       'train_loss': clients.loss_sum / clients.visited if clients.visited else np.nan,
       'dropped': clients.dropped,
-      'update_norm': _distance(before.weights, state.weights),
+      'update_norm': distance(*(itertools.chain(*each.weights) for each in (before, state))),
       'cost': np.array([getattr(clients.cost, name) for name in _COST], np.int64),
     }
     history = {name: np.concatenate([record[name], np.asarray(value)[None]]) for name, value in row.items()}
@@ -398,9 +400,3 @@ def _arrays(state: State) -> list[np.ndarray]:
   """Returns the models one after the other, then what the server remembers of each."""
   weights = [array for model in state.models for array in model.weights]
   return weights + [array for model in state.models for array in model.memory]
-
-
-def _distance(before: list[Weights], after: list[Weights]) -> float:
-  """Returns the Euclidean distance of all models together, before and after a round."""
-  pairs = ((a, b) for old, new in zip(before, after, strict=True) for a, b in zip(old, new, strict=True))
-  return float(np.sqrt(sum(np.square(a.astype(np.float64) - b).sum() for a, b in pairs)))

@@ -14,11 +14,12 @@ from tff_cluster.scorecard import units, verdicts
 from tff_cluster.scorecard.intervals import Interval, student_interval
 from tff_cluster.scorecard.rows import CLUSTERS, COLUMNS, Ours
 from tff_cluster.scorecard.units import Unit
+from tff_cluster.scorecard.verdicts import NOT_DECIDABLE, NOT_RUN
 
 Read = Callable[[Ours], Sequence[float | None]]
 REPRODUCED, DIFFERS = 'reproduced', 'differs'
-NOT_RUN, NOT_MEASURED, NOT_PRINTED = 'not run', 'not measured in this run', 'nothing to compare'
-NOT_VERIFIED, NOT_DECIDABLE, NOT_COMPARABLE = 'not verified', 'not decidable here', 'not comparable'
+NOT_MEASURED, NOT_PRINTED = 'not measured in this run', 'nothing to compare'
+NOT_VERIFIED, NOT_COMPARABLE = 'not verified', 'not comparable'
 # What there was something to compare for, from what decides to what does not.
 COMPARED = (
   REPRODUCED, DIFFERS, verdicts.UNDECIDED, *verdicts.FEW.values(), NOT_DECIDABLE, NOT_COMPARABLE, NOT_VERIFIED, NOT_MEASURED, NOT_RUN,

@@ -14,9 +14,9 @@ from tff_cluster.base.words import plural, signed
 from tff_cluster.scorecard import units, verdicts
 from tff_cluster.scorecard.intervals import student_interval
 from tff_cluster.scorecard.rows import Ours
+from tff_cluster.scorecard.verdicts import NOT_DECIDABLE, NOT_RUN
 
 HOLDS, FAILS = 'holds', 'fails'
-NOT_RUN, NOT_DECIDABLE = 'not run', 'not decidable here'
 VERDICTS = (HOLDS, FAILS, verdicts.UNDECIDED, *verdicts.FEW.values(), NOT_DECIDABLE, NOT_RUN)
 _OF_PLACE = {verdicts.INSIDE: HOLDS, verdicts.OUTSIDE: FAILS}
 _LEVEL = 'a level is one of the paper’s own setting'

@@ -20,11 +20,11 @@ _WORDS = {
   verdicts.UNDECIDED: ('is undecided', 'are undecided'),
   'one seed': ('has one seed', 'have one seed'),
   'two seeds': ('has two seeds', 'have two seeds'),
-  claims.NOT_DECIDABLE: ('is not decidable here', 'are not decidable here'),
+  verdicts.NOT_DECIDABLE: ('is not decidable here', 'are not decidable here'),
   cells.NOT_COMPARABLE: ('is not comparable', 'are not comparable'),
   cells.NOT_VERIFIED: ('is not verified', 'are not verified'),
   cells.NOT_MEASURED: ('was not measured', 'were not measured'),
-  claims.NOT_RUN: ('was not run', 'were not run'),
+  verdicts.NOT_RUN: ('was not run', 'were not run'),
 }
 # The fields of a Line that files have (docs/scorecards.md).
 FIELDS = (
@@ -33,7 +33,7 @@ FIELDS = (
 )  # fmt: skip
 # From what counts for a training to what does not, where lines of it differ in their outcome.
 _WORST = (
-  cells.DIFFERS, verdicts.UNDECIDED, *verdicts.FEW.values(), cells.NOT_DECIDABLE, cells.NOT_COMPARABLE, cells.NOT_VERIFIED,
+  cells.DIFFERS, verdicts.UNDECIDED, *verdicts.FEW.values(), verdicts.NOT_DECIDABLE, cells.NOT_COMPARABLE, cells.NOT_VERIFIED,
   cells.REPRODUCED,
 )  # fmt: skip
 
@@ -128,7 +128,7 @@ def _compared(lines: Iterable[Line]) -> Iterator[tuple[Hashable, str]]:
 
 def claim_line(table: str, claim: AnyClaim, finding: Finding, remark: str) -> Line:
   """Returns the line of a claim."""
-  ours = None if finding.verdict == claims.NOT_RUN else finding.ours
+  ours = None if finding.verdict == verdicts.NOT_RUN else finding.ours
   note = '; '.join(filter(None, (finding.note, claim.source)))
   return Line(
     table, 'claim', claim.words, '', claim.published, None, ours, None, '', None, None, 0, None, None, None,

@@ -13,6 +13,7 @@ from tff_cluster.scorecard.intervals import student_interval
 # From so many seeds on there is a verdict.
 FEWEST_SEEDS = 3
 INSIDE, OUTSIDE, UNDECIDED = 'inside', 'outside', 'undecided'
+NOT_RUN, NOT_DECIDABLE = 'not run', 'not decidable here'
 # By the number of seeds.
 FEW = {1: 'one seed', 2: 'two seeds'}
 _SLACK = 1e-9  # Keeps what is exactly at a limit from being judged by rounding of binary fractions.

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 
 from docs.programs.result_pages import markdown_tables as markdown
-from tff_cluster.scorecard.cells import NOT_MEASURED, NOT_RUN
+from tff_cluster.scorecard.cells import NOT_MEASURED
+from tff_cluster.scorecard.verdicts import NOT_RUN
 from tff_cluster.studies.kept import coverage
 from tff_cluster.studies.kept.results import Kept
 

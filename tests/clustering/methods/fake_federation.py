@@ -3,7 +3,8 @@
 import numpy as np
 
 from tff_cluster.base import seeding
-from tff_cluster.clustering.alternating import Model, State, one_hot
+from tff_cluster.base.arrays import one_hot
+from tff_cluster.clustering.alternating import Model, State
 
 SHAPES = ((2, 3), (3,))
 FEATURES = 9

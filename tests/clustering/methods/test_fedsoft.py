@@ -5,8 +5,9 @@ import pytest
 
 from tests.clustering.methods.fake_federation import FEATURES, RATE, Fake, groups, models_of, vector_of
 from tff_cluster.base import digests, seeding
+from tff_cluster.base.arrays import one_hot
 from tff_cluster.base.errors import InputError
-from tff_cluster.clustering.alternating import State, one_hot
+from tff_cluster.clustering.alternating import State
 from tff_cluster.clustering.methods import fedsoft
 
 METHOD = fedsoft.METHOD

@@ -26,9 +26,10 @@ import dataclasses
 import numpy as np
 
 from tff_cluster.base import seeding
+from tff_cluster.base.arrays import one_hot
 from tff_cluster.base.fields import option
 from tff_cluster.clustering import alternating
-from tff_cluster.clustering.alternating import Alternating, Federation, State, one_hot
+from tff_cluster.clustering.alternating import Alternating, Federation, State
 from tff_cluster.clustering.methods import kmeans
 
 # A larger number of groups must be better than a smaller one by this share of its silhouette, which may be below 0.

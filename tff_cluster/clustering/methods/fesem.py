@@ -30,9 +30,10 @@ import dataclasses
 import numpy as np
 
 from tff_cluster.base import seeding
+from tff_cluster.base.arrays import one_hot
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering import trained
-from tff_cluster.clustering.alternating import Alternating, Federation, Options, State, one_hot
+from tff_cluster.clustering.alternating import Alternating, Federation, Options, State
 from tff_cluster.clustering.methods import kmeans
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tff_cluster.base.arrays import one_hot
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.data.partitioners.counts import apportion
 
@@ -186,8 +187,3 @@ def _rising(groups: np.ndarray) -> np.ndarray:
 def groups_of_rows(shares: np.ndarray, num_rows: int, rng: np.random.Generator) -> np.ndarray:
   """Returns int64[rows]: groups in the numbers that `shares` (float64[groups], sum 1) asks for, shuffled."""
   return rng.permutation(np.repeat(np.arange(len(shares)), apportion(shares * num_rows, num_rows)))
-
-
-def one_hot(groups: np.ndarray, num_groups: int) -> np.ndarray:
-  """Returns float64[groups, clients] with a 1.0 for each client's group."""
-  return (np.arange(num_groups)[:, None] == groups[None, :]).astype(np.float64)

@@ -10,7 +10,8 @@ import numpy as np
 
 from tff_cluster.base.words import percent, plural
 from tff_cluster.papers.sattler2019.toys.results import ClientsToy, RisksToy
-from tff_cluster.scorecard.claims import FAILS, NOT_DECIDABLE, Finding, RuledClaim, judged
+from tff_cluster.scorecard.claims import FAILS, Finding, RuledClaim, judged
+from tff_cluster.scorecard.verdicts import NOT_DECIDABLE
 
 _PAPER = 'Sattler et al. 2019'
 _LINE_AT_BEST = 0.75  # A line gets at most three of the four discs of XOR right.

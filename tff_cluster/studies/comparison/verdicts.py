@@ -17,10 +17,11 @@ import numpy as np
 from tff_cluster.base.words import percent, plural, points, series
 from tff_cluster.data.population import MALICIOUS
 from tff_cluster.scorecard import paired_verdicts
-from tff_cluster.scorecard.claims import FAILS, HOLDS, NOT_RUN, Finding
+from tff_cluster.scorecard.claims import FAILS, HOLDS, Finding
 from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Runs
 from tff_cluster.scorecard.paired_statistics import Difference, Pair, Statistics
 from tff_cluster.scorecard.paired_verdicts import EQUIVALENT, HARMS, HELPS, UNDECIDED
+from tff_cluster.scorecard.verdicts import NOT_RUN
 
 # Clients of these partitions are alike but for their number of rows.
 _ALIKE = ('iid', 'quantity_skew')
