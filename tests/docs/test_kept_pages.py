@@ -35,7 +35,9 @@ def rendered(folder, template, all_kept):
   [
     'It gains 3.4 points.', 'Of these 17 hold.', 'We got 98%.', 'It is 1.3 times as good.', 'It gains half a point.',
     'Three of four rows agree.', 'It is twice as good.', '{{ 98.1 }} is ours.', "{{ '98.1%' }} is ours.",
-    '{% set x = 98.1 %}', 'An ARI of 0.79.', '| a | 3 |', '{{ (3.5)|points }}',
+    '{% set x = 98.1 %}', 'An ARI of 0.79.', '| a | 3 |', '{{ (3.5)|points }}', 'It is at `98.1%` there.',
+    '{% set x = "it has 98.1%" %}', "{{ best or '3.4 points' }}", 'A third of the clients lose.', 'It loses in all ten rows.', 'K = 98.1 is better.',
+    'Seed 98.1 wins.',
   ],
 )  # fmt: skip
 def test_a_typed_result_is_found(text):
@@ -50,7 +52,8 @@ def test_a_typed_result_is_found(text):
     'L1, L2 and 2NN on CIFAR-10.', "{{ number('a', 'b', row='cf 0.2, n 10')|fixed(2) }} rounds.", '`--seeds=0,1` is code.',
     "{% set t1 = 'fl_hc_table1' %}", "The paper prints {{ published('98.1%', 'table 1') }}.", '[a link](data/a1/b2.svg)',
     '```text\npython -m phases.x --seeds=0,1\n```', 'A 95% interval of the clients at 99% (95%).',
-    "{{ (-number('a', 'b2'))|points }} below.",
+    "{{ (-number('a', 'b2'))|points }} below.", "{{ scorecard('a', row='Cliques, 5% quantile', column='above (by 0.5 points)') }}",
+    'Under seed 1, K = 4.',
   ],
 )  # fmt: skip
 def test_expressions_settings_names_and_published_numbers_are_no_typed_results(text):
@@ -140,11 +143,12 @@ def test_a_folder_without_provenance_is_refused(tmp_path):
 
 def test_a_number_of_one_seed_has_no_verdict_but_that(tmp_path):
   header = 'table,row,column,published,ours,verdict\n'
-  card = 'fl_hc/table2,"cf 0.2, n 10",accuracy_end,99.0,98.8,reproduced (within 1 point)\nfl_hc/table2,claim,x,a,b,fails\n'
+  card = 'fl_hc/table2,"cf 0.2, n 10",accuracy_end,99.0,98.8,reproduced (within 1 point)\n'
+  card += f'fl_hc/table2,claim,"{TABLE.claims[0].words}",a,b,fails\nfl_hc/table2,claim,"as once asked",a,b,holds\n'
   rows = {'fl_hc/table2': ['cf 0.2, n 10']}
   for seeds, words in (
-    ([0], 'numbers: 1 one seed; claims on one seed: 1 fail'),
-    ([0, 1, 2], 'numbers: 1 reproduced; claims: 1 fail'),
+    ([0], 'numbers: 1 one seed; claims on one seed: 1 fail and 1 asked otherwise today'),
+    ([0, 1, 2], 'numbers: 1 reproduced; claims: 1 fail and 1 asked otherwise today'),
   ):
     found = kept(tmp_path, {'scorecard': header + card}, seeds=seeds, published=rows, scale='paper')
     assert coverage.verdict_words('fl_hc/table2', found.values()) == words
@@ -189,10 +193,11 @@ def test_of_two_verdicts_the_one_from_more_seeds_counts_and_then_the_newer_one(t
     provenance = dataclasses.replace(PROVENANCE, seeds=seeds, data_seeds=seeds, engine=engine)
     results.write(tmp_path / name, provenance, {'scorecard': '\n'.join([*lines, ''])}, [])
 
-  write('one', [0], ['a,end,93.0,one seed', 'b,end,90.0,one seed', 'claim,it holds,in words,fails'])
-  write('three', [0, 1, 2], ['a,end,93.0,differs', 'b,end,90.0,not run', 'claim,it holds,in words,holds'])
-  write('earlier', [0, 1, 2], ['a,end,93.0,reproduced', 'claim,it holds,in words,undecided'], ENGINE - 1)
-  write('two', [0, 1], ['a,end,93.0,two seeds', 'claim,it falls,in words,holds'])
+  holds, falls = (f'claim,"{claim.words}",in words' for claim in TABLE.claims[:2])
+  write('one', [0], ['a,end,93.0,one seed', 'b,end,90.0,one seed', f'{holds},fails'])
+  write('three', [0, 1, 2], ['a,end,93.0,differs', 'b,end,90.0,not run', f'{holds},holds'])
+  write('earlier', [0, 1, 2], ['a,end,93.0,reproduced', f'{holds},undecided'], ENGINE - 1)
+  write('two', [0, 1], ['a,end,93.0,two seeds', f'{falls},holds'])
   told = coverage.verdict_words(TABLE.name, results.read_all(tmp_path).values())
   assert told == 'numbers: 1 differ and 1 one seed; claims: 2 hold'
 

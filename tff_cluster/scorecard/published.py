@@ -60,6 +60,7 @@ class Published:
     cells: Its numbers, row by row, and what of ours stands beside them.
     claims: What the paper says of it.
     sections: What its page shows below the answer, by name (studies.reproduction.sections.SECTIONS).
+    absent: What is printed in it and has no row here; empty where all has one.
     compute: Of a toy problem: makes its results from a seed; each has a name, which claims know it by.
   """
 
@@ -74,6 +75,7 @@ class Published:
   cells: tuple[Cell, ...] = ()
   claims: tuple[AnyClaim, ...] = ()
   sections: tuple[str, ...] = ('claims', 'grid', 'clusters', 'choice', 'curves')
+  absent: str = ''
   compute: Callable[[int], Sequence[Any]] | None = None
 
   def checked(self) -> 'Published':

@@ -11,6 +11,8 @@ from tff_cluster.studies.kept.results import Kept
 
 # What the verdict begins with of which there is no number of ours.
 _ABSENT = (NOT_RUN, NOT_MEASURED)
+# Verdicts of claims on one seed that need not add it.
+_SAYS_ENOUGH = ('', 'one seed', coverage.ASKED_OTHERWISE)
 # What a note of a scorecard begins with where a run has another clustering than the row (scorecard/rows.py).
 _DEPARTURE = re.compile(r'[^;]*, the paper has [^;]*')
 
@@ -40,11 +42,10 @@ def table(kept: Kept, claims: bool = False, **where: str) -> str:
       judged = [f'{markdown.cell(line["judged"], unit)}, {window}' if window else '–'] if on_windows else []
       told = [row, *told, *judged, markdown.cell(line['difference'], 'points')]
     verdict = coverage.shown_verdict(kept, line)
-    of_one = (
-      ' (one seed)' if claims and verdict not in ('', 'one seed') and coverage.on_one_seed(kept) else ''
-    )
+    if claims and coverage.on_one_seed(kept) and verdict not in _SAYS_ENOUGH:
+      verdict += ' (one seed)'
     told = [line['table'], *told] if several else told
-    lines.append([*told, f'{verdict}{of_one}' or '–'])
+    lines.append([*told, verdict or '–'])
   numbers = (
     'row',
     'column',

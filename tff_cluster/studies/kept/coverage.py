@@ -22,12 +22,14 @@ from tff_cluster.studies.reproduction import runs as runs_lib
 _SCALES = ('paper', 'small')
 # What the words of a claim have that the paper does not make.
 _OF_OURS = re.compile(r'\((ours\b(?! adds)|our reading)')
+# Of a claim that is in no catalogue any more: since it was kept, its words or its rule have changed.
+ASKED_OTHERWISE = 'asked otherwise today'
 # What verdicts begin with, in words of a count; scorecards say more behind it.
 _VERDICTS = {
   'reproduced': 'reproduced', 'differs': 'differ', 'undecided': 'undecided', 'one seed': 'one seed',
   'two seeds': 'two seeds', 'holds': 'hold',
   'fails': 'fail', 'not decidable': 'not decidable', 'within': 'within the margin',
-  'not comparable': 'not comparable', 'not verified': 'not verified',
+  'not comparable': 'not comparable', 'not verified': 'not verified', ASKED_OTHERWISE: ASKED_OTHERWISE,
 }  # fmt: skip
 
 
@@ -65,12 +67,14 @@ class Covered:
 
   @property
   def left(self) -> str:
-    """Says which rows are missing and what they would cost, and what verdicts on all rows would."""
+    """Says which rows are missing and what they would cost, what verdicts on all rows would, and what is printed and has no row."""
     count = sum(row.name not in self.seeds for row in self.published.rows)
     what = 'all rows' if count == self.rows else plural(count, 'row')
     told = [f'{what}: at least {self.missing:,} client-rounds a seed'] if count else []
     if self.for_verdicts:
       told.append(f'{FEWEST_SEEDS} seeds of all rows: at least {self.for_verdicts:,} more')
+    if self.published.absent:
+      told.append(f'no row: {self.published.absent}')
     return '; '.join(told) or 'nothing'
 
   @property
@@ -239,8 +243,15 @@ def verdict_words(published: str, kept: Iterable[Kept]) -> str:
 
 
 def shown_verdict(kept: Kept, line: Mapping[str, str], column: str = 'verdict') -> str:
-  """Returns a verdict in its first words; a number that one seed gave has the verdict 'one seed', whatever was written then."""
+  """Returns a verdict in its first words.
+
+  A number that one seed gave has the verdict 'one seed', whatever was written then, and a claim in words that the catalogue does not have
+  any more 'asked otherwise today'.
+  """
   first = next((v for v in _VERDICTS if line.get(column, '').startswith(v)), '')
+  about = catalogue.PUBLISHED.get(line.get('table', ''))
+  if first and about and line['row'] == 'claim' and all(line['column'] != claim.words for claim in about.claims):
+    return ASKED_OTHERWISE
   is_number = line['row'] != 'claim' and bool(line['published'])
   return 'one seed' if first and is_number and on_one_seed(kept) and not first.startswith('not') else first
 
