@@ -11,6 +11,7 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.papers import catalogue
 from tff_cluster.report.files import csv_text
 from tff_cluster.studies.kept import coverage, results
+from tff_cluster.studies.reproduction import runs
 
 TABLE = catalogue.PUBLISHED['fl_hc/table2']
 PROVENANCE = results.Provenance(
@@ -144,7 +145,9 @@ def test_a_folder_without_provenance_is_refused(tmp_path):
 def test_a_number_of_one_seed_has_no_verdict_but_that(tmp_path):
   header = 'table,row,column,published,ours,verdict\n'
   card = 'fl_hc/table2,"cf 0.2, n 10",accuracy_end,99.0,98.8,reproduced (within 1 point)\n'
-  card += f'fl_hc/table2,claim,"{TABLE.claims[0].words}",a,b,fails\nfl_hc/table2,claim,"as once asked",a,b,holds\n'
+  card += (
+    f'fl_hc/table2,claim,"{TABLE.claims[0].words}",a,b,fails\nfl_hc/table2,claim,"as once asked",a,b,holds\n'
+  )
   rows = {'fl_hc/table2': ['cf 0.2, n 10']}
   for seeds, words in (
     ([0], 'numbers: 1 one seed; claims on one seed: 1 fail and 1 asked otherwise today'),
@@ -185,6 +188,22 @@ def test_coverage_counts_rows_seeds_stale_rows_and_what_is_missing(tmp_path):
   assert covered.left == (
     f'12 rows: at least {by_hand:,} client-rounds a seed; 3 seeds of all rows: at least {3 * by_hand + few:,} more'
   )
+
+
+def test_a_result_whose_command_asks_for_something_else_today_says_so(tmp_path):
+  (job,) = runs.plan(TABLE, TABLE.scale('small'), [3], tmp_path, only=TABLE.rows[0].name)
+  plain = job.config.to_json()
+  changed = plain | {'training': plain['training'] | {'learning_rate': 0.123}}
+  about = {'published': {TABLE.name: [TABLE.rows[0].name]}, 'scale': 'small', 'seeds': [3]}
+  for configuration, is_other in ((plain, False), (changed, True)):
+    found = kept(tmp_path / 'kept', configurations=[configuration], **about)
+    assert coverage.has_other_settings(found['made_up']) == is_other
+    page = rendered(tmp_path, "# Title\n\n{{ made('made_up') }}\n", found)
+    assert (
+      ('**Other settings:**' in page)
+      == ('Of 1 result the command asks for other settings' in page)
+      == is_other
+    )
 
 
 def test_of_two_verdicts_the_one_from_more_seeds_counts_and_then_the_newer_one(tmp_path):

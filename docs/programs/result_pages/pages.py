@@ -170,6 +170,10 @@ class Page:
       told.append(f'Judged at commit {known.judged}.')
     if self.results(name).stale:
       told.append(f'**Stale:** engine {known.engine}, today’s is {ENGINE}.')
+    if coverage_lib.has_other_settings(self.results(name)):
+      told.append(
+        '**Other settings:** today the command asks for more, or for other things, than these runs have.'
+      )
     if len(known.digests) > _MOST_DIGESTS:
       told.append(f'Digests of the {len(known.digests)} runs are in [{FILE}](data/{name}/{FILE}).')
     elif known.digests:
@@ -299,16 +303,21 @@ def opening(page: str) -> str:
 
 
 def stale_words(kept: Sequence[Kept]) -> str:
-  """Says how many of some kept results are stale."""
-  stale = sum(each.stale for each in kept)
+  """Says how many of some kept results are stale, and of how many the command asks for something else today."""
+  stale, other = sum(each.stale for each in kept), sum(map(coverage_lib.has_other_settings, kept))
   if not kept:
     return 'Nothing is kept that this page could show.'
-  if not stale:
-    return 'Nothing on this page is stale.'
-  return (
+  told = [
     f'{stale} of {plural(len(kept), "kept result")} on this page {"is" if stale == 1 else "are"} stale, trained by an engine before {ENGINE}: '
     'the same command gives other last bits today, and may give other clusters.'
-  )
+    if stale
+    else 'Nothing on this page was trained by an older engine.'
+    if other
+    else 'Nothing on this page is stale.'
+  ]
+  if other:
+    told.append(f'Of {plural(other, "result")} the command asks for other settings today.')
+  return ' '.join(told)
 
 
 def _whole(name: str, text: str, kept: Sequence[Kept]) -> str:

@@ -192,6 +192,30 @@ def _experiments(each: Covered) -> Iterator[tuple[str, Hashable]]:
         yield row.name, (*experiment, clustering and dataclasses.replace(clustering, name=None))
 
 
+def has_other_settings(kept: Kept) -> bool:
+  """Returns whether rows of a published table have other settings today than those that were run, so that its command would train."""
+  known = kept.provenance
+  if known.scale not in _SCALES or not known.configurations:
+    return False
+  ran = {each for plain in known.configurations for each in _asked(ExperimentConfig.read(plain))}
+  return any(
+    asked not in ran
+    for name, rows in known.published.items()
+    for job in runs_lib.plan(
+      catalogue.PUBLISHED[name], catalogue.PUBLISHED[name].scale(known.scale), known.seeds[:1], Path()
+    )
+    for row, asked in zip(job.rows, _asked(job.config), strict=True)
+    if row.name in rows or not rows
+  )
+
+
+def _asked(config: ExperimentConfig) -> Iterator[Hashable]:
+  """Yields what an experiment asks for with each of its clusterings, or with none, wherever its data lie."""
+  data = dataclasses.replace(config.data, data_dir=None)
+  for clustering in config.clusterings or (None,):
+    yield data, config.training, config.evaluation, clustering
+
+
 def _told_trainings(each: Covered) -> Iterator[tuple[str, Hashable]]:
   """Yields rows that were run, and what a kept result calls all that was trained for them, in a column `training`."""
   names = {row.casefold(): row for row in each.seeds}
@@ -250,7 +274,12 @@ def shown_verdict(kept: Kept, line: Mapping[str, str], column: str = 'verdict') 
   """
   first = next((v for v in _VERDICTS if line.get(column, '').startswith(v)), '')
   about = catalogue.PUBLISHED.get(line.get('table', ''))
-  if first and about and line['row'] == 'claim' and all(line['column'] != claim.words for claim in about.claims):
+  if (
+    first
+    and about
+    and line['row'] == 'claim'
+    and all(line['column'] != claim.words for claim in about.claims)
+  ):
     return ASKED_OTHERWISE
   is_number = line['row'] != 'claim' and bool(line['published'])
   return 'one seed' if first and is_number and on_one_seed(kept) and not first.startswith('not') else first
