@@ -128,11 +128,10 @@ def _answer(results: Results, clustering: Clustering) -> ClusteringAnswer:
   )
   differences = own - baseline
   over_baseline, over_phase1 = over_clients(differences, seed), over_clients(own - phase1, seed)
-  side = 'unclear' if not over_baseline.excludes_zero else 'above' if over_baseline.mean > 0 else 'below'
   recoveries = _recoveries(results, clustering)
   cost = cost_ratio(results, clustering)
   facts = ClusteringAnswer(
-      label=label, side=side, over_baseline=over_baseline, over_phase1=over_phase1, differences=differences,
+      label=label, side=over_baseline.side, over_baseline=over_baseline, over_phase1=over_phase1, differences=differences,
       helped=int((differences > SAME).sum()), harmed=int((differences < -SAME).sum()),
       unchanged=int((np.abs(differences) <= SAME).sum()), recoveries=recoveries, cost=cost, sentences=(), alarms=(),
   )  # fmt: skip

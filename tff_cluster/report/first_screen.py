@@ -94,7 +94,7 @@ def _alone(lines: Sequence[SummaryLine], helped: Sequence[SummaryLine], told: Se
 def _place(line: SummaryLine, verdicts: Mapping[str, str] | None) -> str:
   """Returns the side of a line; that of its interval where there are too few seeds for a verdict."""
   verdict = '' if verdicts is None else verdicts[line.label]
-  return OF_VERDICT.get(verdict) or _side(line)
+  return OF_VERDICT.get(verdict) or _gain(line).side
 
 
 def _clauses(
@@ -166,13 +166,6 @@ def _gain(line: SummaryLine) -> Interval:
   assert line.difference is not None  # Only FedAvg has none.
   low, high = line.interval or (None, None)
   return Interval(line.difference, low, high)
-
-
-def _side(line: SummaryLine) -> str:
-  gain = _gain(line)
-  if not gain.excludes_zero:
-    return 'unclear'
-  return 'above' if gain.mean > 0 else 'below'
 
 
 def _names(chosen: Sequence[SummaryLine], every: Sequence[SummaryLine]) -> str:

@@ -27,8 +27,11 @@ class Interval:
   high: float | None
 
   @property
-  def excludes_zero(self) -> bool:
-    return self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
+  def side(self) -> str:
+    """'above' or 'below' where the interval excludes zero; 'unclear' where it holds it or there is none."""
+    if self.low is None or self.high is None or self.low <= 0.0 <= self.high:
+      return 'unclear'
+    return 'above' if self.mean > 0 else 'below'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -59,10 +59,8 @@ class Difference:
 
   @property
   def side(self) -> str:
-    """'above' or 'below' where the interval excludes zero; 'unclear' where it holds it or there is none."""
-    if not self.interval.excludes_zero:
-      return 'unclear'
-    return 'above' if self.interval.mean > 0 else 'below'
+    """That of zero on which its interval lies."""
+    return self.interval.side
 
   @property
   def words(self) -> str:
