@@ -82,7 +82,6 @@ class ClusteringAnswer:
     differences: float[clients], accuracy with its own model minus accuracy with the baseline model.
     helped, harmed, unchanged: Numbers of clients by the sign of that difference.
     recoveries: One for each planted grouping.
-    cost: What it takes of the run's budget, relative to FedAvg without clusters in Phase 2.
     sentences: The answer.
     alarms: What must not be overlooked.
   """
@@ -96,7 +95,6 @@ class ClusteringAnswer:
   harmed: int
   unchanged: int
   recoveries: tuple[Recovery, ...]
-  cost: float
   sentences: tuple[str, ...]
   alarms: tuple[str, ...]
 
@@ -129,11 +127,10 @@ def _answer(results: Results, clustering: Clustering) -> ClusteringAnswer:
   differences = own - baseline
   over_baseline, over_phase1 = over_clients(differences, seed), over_clients(own - phase1, seed)
   recoveries = _recoveries(results, clustering)
-  cost = cost_ratio(results, clustering)
   facts = ClusteringAnswer(
       label=label, side=over_baseline.side, over_baseline=over_baseline, over_phase1=over_phase1, differences=differences,
       helped=int((differences > SAME).sum()), harmed=int((differences < -SAME).sum()),
-      unchanged=int((np.abs(differences) <= SAME).sum()), recoveries=recoveries, cost=cost, sentences=(), alarms=(),
+      unchanged=int((np.abs(differences) <= SAME).sum()), recoveries=recoveries, sentences=(), alarms=(),
   )  # fmt: skip
   sentences = (
     _who_sentence(facts, results.population.client_ids),
