@@ -14,7 +14,6 @@ from tff_cluster.base.cost import UNITS
 from tff_cluster.base.words import (
   client,
   decimals_for,
-  interval_points,
   percent,
   plural,
   points,
@@ -37,6 +36,7 @@ from tff_cluster.scorecard.summary import over_clients
 
 GROUPS_WRONG_BELOW = 0.9  # Recovery scores from here to 1 are called nearly right, below it wrong.
 _COST_WORTH_SAYING = 1.05
+_OVER = ' over clients'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -188,7 +188,7 @@ def _who_sentence(facts: ClusteringAnswer, client_ids: list[str]) -> str:
 
 def _phase1_sentence(facts: ClusteringAnswer, phase1: float, baseline: float) -> str:
   return (
-    f'Against the end of Phase 1 ({percent(phase1)}) the own models differ by {_with_interval(facts.over_phase1)}; '
+    f'Against the end of Phase 1 ({percent(phase1)}) the own models differ by {facts.over_phase1.words(_OVER)}; '
     f'the extra rounds alone, without clusters, gave {points(baseline - phase1)}.'
   )
 
@@ -328,15 +328,8 @@ def _baselines_sentence(results: Results, clustering: Clustering) -> str:
   own, seed = client_accuracy(results_lib.own(clustering)), results.config.training.seed
 
   def against(found: Personalized) -> str:
-    return (
-      f'{_with_interval(over_clients(own - client_accuracy(found.evaluation), seed))} against {found.title}'
-    )
+    difference = over_clients(own - client_accuracy(found.evaluation), seed)
+    return f'{difference.words(_OVER)} against {found.title}'
 
   told = series([against(found) for found in results.personalized])
   return f'Beside baselines in which every client has its own model: {told}.' if told else ''
-
-
-def _with_interval(found: Interval) -> str:
-  """Returns '+1.2 points (95% interval over clients +0.3 to +2.1 points)'."""
-  mean, span = interval_points(found.mean, found.low, found.high)
-  return f'{mean} ({f"95% interval over clients {span}" if span else "no interval: one client"})'

@@ -7,7 +7,7 @@ a 95% interval that excludes zero says on which side it came out; where it holds
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tff_cluster.base.words import interval_points, percent, plural, score, series
+from tff_cluster.base.words import percent, plural, score, series
 from tff_cluster.experiment.result_parts import SummaryLine
 from tff_cluster.experiment.sections import PERSONALIZED
 from tff_cluster.report.figures import gains
@@ -178,7 +178,7 @@ def _names(chosen: Sequence[SummaryLine], every: Sequence[SummaryLine]) -> str:
 def _extreme(line: SummaryLine, chosen: Sequence[SummaryLine]) -> str:
   """Returns the gain of the only one in parentheses, or of that which stands out among several."""
   gain = _gain(line)
-  mean, span = interval_points(gain.mean, gain.low, gain.high)
+  mean, span = gain.points
   interval = f'95% interval {span.removesuffix(" points")}' if span else 'no interval: one client'
   return f'{"" if len(chosen) == 1 else f", {line.label} most"} ({mean}, {interval})'
 
@@ -191,12 +191,9 @@ def _row(
   cells = [Cell(line.label, (kind,)), '–', '–', percent(line.mean_client_accuracy), _groups(line)]
   if line.difference is not None:
     gain, side = _gain(line), _place(line, verdicts if line.kind not in REFERENCES else None)
-    mean, span = interval_points(gain.mean, gain.low, gain.high)
+    mean, span = gain.without_unit
     look = LOOKS['unclear' if few else side]
-    cells[1:3] = (
-      Cell(mean.removesuffix(' points'), (_NOTES.get(side),), f'chip {look}'),
-      span.removesuffix(' points') or '–',
-    )
+    cells[1:3] = Cell(mean, (_NOTES.get(side),), f'chip {look}'), span or '–'
   return (*cells, _cost(line, fedavg))
 
 

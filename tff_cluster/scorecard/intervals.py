@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tff_cluster.base.errors import InputError
+from tff_cluster.base.words import interval_points
 
 SAME = 1e-12  # Differences of accuracies up to this are no difference.
 _CHUNK = 500
@@ -32,6 +33,22 @@ class Interval:
     if self.low is None or self.high is None or self.low <= 0.0 <= self.high:
       return 'unclear'
     return 'above' if self.mean > 0 else 'below'
+
+  @property
+  def points(self) -> tuple[str, str]:
+    """'+1.2 points' and '+0.3 to +2.1 points' of a difference of shares, see words.interval_points."""
+    return interval_points(self.mean, self.low, self.high)
+
+  @property
+  def without_unit(self) -> tuple[str, str]:
+    """'+1.2' and '+0.3 to +2.1', for columns of points."""
+    mean, span = self.points
+    return mean.removesuffix(' points'), span.removesuffix(' points')
+
+  def words(self, over: str = '') -> str:
+    """Returns '+1.2 points (95% interval +0.3 to +2.1 points)'; `over` says over what the interval is, ' over clients' for instance."""
+    mean, span = self.points
+    return f'{mean} ({f"95% interval{over} {span}" if span else "no interval: one client"})'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base import cost as cost_lib
-from tff_cluster.base.words import error, interval_points, percent, plural, score
+from tff_cluster.base.words import error, percent, plural, score
 from tff_cluster.clustering.membership_history import Alternated, Collapse
 from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.report import costs
@@ -283,12 +283,11 @@ def difference_cell(difference: Difference, *notes: str, verdict: str | None = N
   It is coloured by its verdict (paired_verdicts.judge), by its side of zero where it was not judged, and not at all where it is of too few
   seeds for a verdict.
   """
-  interval = difference.interval
-  mean, span = interval_points(interval.mean, interval.low, interval.high)
+  mean, span = difference.interval.without_unit
   few = paired_verdicts.too_few(len(difference.by_seed))
   side = OF_VERDICT.get(verdict or '', difference.side)
   look = f'chip {LOOKS["unclear" if few else side]}'
-  return Cell(mean.removesuffix(' points'), (span.removesuffix(' points'), *notes), look)
+  return Cell(mean, (span, *notes), look)
 
 
 def _matrix_cell(
