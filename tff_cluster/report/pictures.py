@@ -9,7 +9,7 @@ import numpy as np
 
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import PICTURE
-from tff_cluster.base.words import plural, series
+from tff_cluster.base.words import capital, plural, series
 from tff_cluster.clustering.recovery import summed_up
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.measured import History
@@ -342,7 +342,7 @@ def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:
         if c.method == method and c.signature == signature and c.told is not None
     ]  # fmt: skip
     yield (
-        '_'.join(words), 'candidates', f'{title[:1].upper()}{title[1:]} candidates, {signature}',
+        '_'.join(words), 'candidates', f'{capital(title)} candidates, {signature}',
         f'Clusterings of the clients’ {signature} that cost no training. The silhouette compares how close a client is to '
         'its own cluster and to the next one, 1 at best.'
         + (' Agreement with the planted groups is 1 for exactly those and 0 for chance; it is known here only because the '

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base import cost
-from tff_cluster.base.words import plural
+from tff_cluster.base.words import capital, plural
 from tff_cluster.report import first_screen, latex, pages
 from tff_cluster.report.atlas import data as atlas_data
 from tff_cluster.report.atlas import page as atlas
@@ -175,8 +175,7 @@ def _shapes(rows: Sequence[Contender]) -> str:
   kinds = [shapes[kind] for kind in shapes if any(contender.kind == kind for contender in rows)]
   if len(kinds) < 2:
     return ''
-  text = ', '.join(kinds)
-  return f'{text[0].upper()}{text[1:]}. '.replace('A square a', 'A square is a')
+  return f'{capital(", ".join(kinds))}. '.replace('A square a', 'A square is a')
 
 
 def _mark(contender: Contender, found: paired_statistics.Statistics, budget: str, unit: str) -> figures.Mark:
