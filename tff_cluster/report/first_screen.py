@@ -10,9 +10,9 @@ from typing import Any
 from tff_cluster.base.words import percent, plural, score, series
 from tff_cluster.experiment.result_parts import SummaryLine
 from tff_cluster.experiment.sections import PERSONALIZED
-from tff_cluster.report.figures import gains
+from tff_cluster.report.figures import base, gains
 from tff_cluster.report.pages import Cell, Section, Table
-from tff_cluster.report.pictures import Drawn, Picture
+from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import paired_verdicts
 from tff_cluster.scorecard.contenders import BUDGETS, REFERENCES, ROUNDS
 from tff_cluster.scorecard.intervals import Interval
@@ -139,7 +139,7 @@ def about(seeds: Sequence[int]) -> list[str]:
   ]
 
 
-def drawn(lines: Sequence[SummaryLine]) -> Drawn | None:
+def drawn(lines: Sequence[SummaryLine]) -> base.Drawn | None:
   """Returns the picture of the gains; None where nobody has one."""
   found = [
     gains.Gain(line.label, line.kind, BUDGETS[ROUNDS], _gain(line))
@@ -149,7 +149,7 @@ def drawn(lines: Sequence[SummaryLine]) -> Drawn | None:
   return picture(gains.draw(found), '') if found else None
 
 
-def picture(figure: Any, more: str) -> Drawn:
+def picture(figure: Any, more: str) -> base.Drawn:
   """Returns a drawing of gains as the picture of the first screen, with more words for its caption."""
   caption = (
     f'Marks are means, lines their 95% intervals. {more}Where a line touches zero no difference is shown; over seeds a verdict takes a sign '

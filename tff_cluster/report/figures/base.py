@@ -16,6 +16,8 @@ if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
 _P = ParamSpec('_P')
+# Name, section, title and caption of a picture (report/pictures.py), and what is drawn.
+Drawn = tuple[str, str, str, str, 'Figure']
 
 # Okabe & Ito (2008) without its yellow, which is too pale for points on white; then Paul Tol's "muted".
 _FEW = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#4D4D4D')

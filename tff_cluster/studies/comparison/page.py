@@ -11,11 +11,11 @@ from tff_cluster.base.words import capital, plural
 from tff_cluster.report import first_screen, latex, pages
 from tff_cluster.report.atlas import data as atlas_data
 from tff_cluster.report.atlas import page as atlas
-from tff_cluster.report.figures import gains
+from tff_cluster.report.figures import base, gains
 from tff_cluster.report.files import csv_text, write_file, write_json
 from tff_cluster.report.malicious_section import caution
 from tff_cluster.report.pages import Section
-from tff_cluster.report.pictures import Drawn, Picture, save_drawn
+from tff_cluster.report.pictures import Picture, save_drawn
 from tff_cluster.scorecard import contenders, identical_clusterings, paired_statistics, summary
 from tff_cluster.scorecard.contenders import BUDGETS, Contender
 from tff_cluster.studies.comparison import (
@@ -128,7 +128,7 @@ def _words_section(
 
 def _drawn(
   rows: Sequence[Contender], found: paired_statistics.Statistics, dial: dials.Dial | None, unit: str
-) -> Iterator[Drawn]:
+) -> Iterator[base.Drawn]:
   """Yields the pictures; costs are counted in a unit of cost.UNITS."""
   budgets = found.budgets
   marks = [_mark(contender, found, budget, unit) for contender in rows for budget in budgets]
