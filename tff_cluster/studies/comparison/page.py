@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from tff_cluster.studies.comparison import dial as dials
 
 
 def write(
-  runs: contenders.Runs, facts: Mapping[str, Any], folder: Path, arrays: atlas_data.Arrays | None = None
+  runs: contenders.Runs, facts: Mapping[str, str], folder: Path, arrays: atlas_data.Arrays | None = None
 ) -> Path:
   """Writes comparison.json, .csv and .tex, figures/*.svg and *.png, atlas.html and index.html into a folder.
 

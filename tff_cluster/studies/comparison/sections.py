@@ -233,13 +233,9 @@ def _costs(contender: Contender) -> Hashable:
   return tuple((run.clusters, *run.cost.values()) for run in contender.runs)
 
 
-def facts_section(runs: Runs, facts: Mapping[str, Any]) -> Section:
+def facts_section(runs: Runs, facts: Mapping[str, str]) -> Section:
   """Returns the command, what the caller knows of the run, and seeds, machines, dates and digests of the runs."""
-  rest = [
-    (name.replace('_', ' '), f'{value:,}' if isinstance(value, int) else str(value))
-    for name, value in facts.items()
-    if name != 'command'
-  ]
+  rest = [(name, value) for name, value in facts.items() if name != 'command']
   ran = []
   for seed, results in runs:
     ran_on = results.environment
