@@ -382,8 +382,8 @@ FAULTS = (
     # Verdicts, intervals and paired statistics.
     Fault(
         'one-sided-zero', 'scorecard/intervals.py',
-        'return self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)',
-        'return self.low is not None and self.high is not None and self.low > 0.0',
+        'if self.low is None or self.high is None or self.low <= 0.0 <= self.high:',
+        'if self.low is None or self.high is None or self.low <= 0.0:',
         'a clustering that is worse than FedAvg is called undecided',
         ('scorecard/test_intervals.py', 'studies/test_comparison_verdicts.py'),
     ),

@@ -14,6 +14,7 @@ import numpy as np
 
 from docs.programs import drawing
 from tests.clustering.methods import fake_federation
+from tff_cluster.base.words import plural
 from tff_cluster.clustering import methods, recovery
 from tff_cluster.clustering.method import Evidence, Method
 from tff_cluster.clustering.signatures import Signatures
@@ -127,7 +128,7 @@ def draw(title: str, clients: Clients, found: Found) -> str:
     parts += [_way(found.ways[:, model]) for model in order]
   parts += [drawing.disc(x, y, 6, column) for (x, y), column in zip(places, membership.T, strict=True)]
   clusters = int(members.any(axis=1).sum())
-  words = f'{clusters} cluster{"s" if clusters != 1 else ""}'
+  words = plural(clusters, 'cluster')
   parts.append(drawing.text(_SIDE - 14, 24, words, 'dim small', 'end'))
   return drawing.picture(_SIDE, _SIDE, f'{title} finds {words} among 24 clients', parts)
 

@@ -48,9 +48,9 @@ def test_student_interval_and_zero_by_hand():
   found = student_interval([1.0, 2.0, 3.0])
   assert (found.mean, found.low, found.high) == pytest.approx((2.0, -0.484137, 4.484137), abs=1e-5)
   assert student_interval([7.0]) == Interval(7.0, None, None)
-  assert Interval(0.0, 0.1, 0.2).excludes_zero and Interval(0.0, -0.2, -0.1).excludes_zero
+  assert Interval(0.15, 0.1, 0.2).side == 'above' and Interval(-0.15, -0.2, -0.1).side == 'below'
   for low, high in ((0.0, 0.1), (-0.1, 0.0), (None, None)):
-    assert not Interval(0.0, low, high).excludes_zero
+    assert Interval(0.05, low, high).side == 'unclear'
 
 
 def _with_clients(clients):

@@ -23,7 +23,7 @@ _HOSTILE = '<script>alert(1)</script>&"'
 _METHODS = ('kmeans', 'kmeans:second', 'dynamic_distance:cliques', 'bipartition', 'planted', 'ifca')
 _BUDGETS = {name: BUDGETS[name] for name in (ROUNDS, CLIENT_ROUNDS)}
 _OWN = {'local': -0.02, 'fine_tuning': 0.03, 'ditto': 0.04}
-_FACTS = {'command': f'python -m phases.compare {_HOSTILE}', 'client-rounds': 1200}
+_FACTS = {'command': f'python -m phases.compare {_HOSTILE}', 'client-rounds': '1,200'}
 
 
 @pytest.fixture(scope='module')

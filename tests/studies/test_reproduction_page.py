@@ -26,7 +26,7 @@ _HOSTILE = '<script>alert(1)</script>&"\''
 
 
 def _write(folder, published=TABLE, rows=None, claims=(), scale=PAPER):
-  facts = {'command': 'python -m phases.reproduce', 'seeds': (1, 2), 'client_rounds_asked': 12345}
+  facts = {'command': 'python -m phases.reproduce', 'seeds': '1, 2', 'client-rounds': '12,345 asked for'}
   rows = made_up_table.rows(published, seeds=(1, 2, 3)) if rows is None else rows
   published = dataclasses.replace(published, claims=(*published.claims, *claims))
   return page_lib.write_page(published, rows, scale, facts, folder)
@@ -85,7 +85,7 @@ def test_the_page_shows_claims_first_and_each_cell_beside_the_papers(tmp_path, r
   )
   assert 'paper –|ours 90.4 (2.0x)|90.4 to 90.4|nothing to compare' in page.cells
   assert 'paper 1.0 (1.0x)|ours –|not run' in page.cells
-  assert {'holds', 'fails', 'not run', '2 of 5', '12,345'} <= set(page.cells)
+  assert {'holds', 'fails', 'not run', '2 of 5', '12,345 asked for'} <= set(page.cells)
   assert {', '.join(['3.25'] * 3), ', '.join(['1.00'] * 3)} <= set(page.cells)
   assert 'One number is odd in print.' in page.text and 'python -m phases.reproduce' in page.text
   assert 'prefers-color-scheme: dark' in text and 'Thresholds that were tried' not in text
@@ -192,7 +192,7 @@ def test_no_text_from_outside_becomes_markup(tmp_path):
     note=_HOSTILE, claims=(claim,),
   )  # fmt: skip
   rows = {_HOSTILE: made_up_table.reproduced(row, recovery={_HOSTILE: (None,)})}
-  facts = {'command': _HOSTILE, _HOSTILE: _HOSTILE, 'seeds': (_HOSTILE,)}
+  facts = {'command': _HOSTILE, _HOSTILE: _HOSTILE, 'seeds': _HOSTILE}
   for scale in (PAPER, Scale(_HOSTILE, _HOSTILE)):
     path = page_lib.write_page(published, rows, scale, facts, tmp_path)
     assert path.read_text().count('<script') == 1  # That of the page itself.

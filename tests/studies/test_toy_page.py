@@ -19,7 +19,7 @@ from tff_cluster.studies.reproduction import page as page_lib
 from tff_cluster.studies.reproduction import toy_figures as figures
 
 CLAIMS = {name: sattler2019.PUBLISHED[name].claims for name in ('cfl/figure1', 'cfl/figure2')}
-_FACTS = {'command': 'python -m phases.reproduce', 'seed': 0}
+_FACTS = {'command': 'python -m phases.reproduce', 'seed': '0'}
 
 
 def _clients_toy(name='xor', **changes):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tff_cluster.base.types import Weights
 from tff_cluster.clustering.assignment import ClusterAssignment
 
 _CHUNK_BYTES = 32 * 2**20
@@ -65,6 +66,11 @@ def apply_mixing(
       )
   with np.errstate(invalid='ignore', over='ignore'):  # Models that diverged.
     return [_mix(array, mixing, chunk_bytes) for array in weights]
+
+
+def mixed_model(weights: Sequence[np.ndarray], column: np.ndarray) -> Weights:
+  """Returns the model that a column of a mixing matrix makes, float64[models]; see `apply_mixing`."""
+  return tuple(array[0] for array in apply_mixing(weights, column[:, None]))
 
 
 def _mix(array: np.ndarray, mixing: np.ndarray, chunk_bytes: int) -> np.ndarray:

@@ -4,7 +4,6 @@ A Phase 3 of thousands of clusters measures thousands of models, for clients and
 memory at once, and each portion is saved in the store, so that a stopped Phase 3 goes on where it was.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -145,8 +144,7 @@ def _kept(
       path = artifact / f'models_{columns.start:06d}_{columns.stop:06d}.npz'
       kept = files_lib.load_or_none(path)
       if kept is None:
-        measured = of_portion(columns)
-        kept = {field.name: getattr(measured, field.name) for field in dataclasses.fields(measured)}
+        kept = vars(of_portion(columns))
         files_lib.save_arrays(path, kept)
       found.append(class_counts.Scores(**kept))
   return class_counts.concatenate(found)

@@ -27,10 +27,9 @@ def metrics(experiment: live_experiment_lib.Experiment, weights: Weights) -> cla
   )
   path = artifact / f'{digests.of_arrays(weights)}.npz'
   kept = files_lib.load_or_none(path)
-  measured = class_counts.Scores(**kept) if kept else None
-  if measured is None:
-    measured = experiment.trainer.measure_global(weights)
+  if not kept:
+    kept = vars(experiment.trainer.measure_global(weights))
     # Not held while it is measured: what two runs side by side find is the same.
     with experiment.store.working_on(artifact):
-      files_lib.save_arrays(path, {name: getattr(measured, name) for name in _KEPT})
-  return measured.over_rows()
+      files_lib.save_arrays(path, kept)
+  return class_counts.Scores(**kept).over_rows()

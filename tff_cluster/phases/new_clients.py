@@ -210,8 +210,8 @@ def _own_accuracy(
     if np.count_nonzero(column) == 1:
       own[users] = of_clusters[np.argmax(column), users]
       continue
-    mean = mixing.apply_mixing(stacked, column[:, None] / column.sum())
-    own[users] = _accuracy(experiment, tuple(array[0] for array in mean), users)
+    mean = mixing.mixed_model(stacked, column / column.sum())
+    own[users] = _accuracy(experiment, mean, users)
   return own
 
 

@@ -108,8 +108,8 @@ def _mixed(
   stacked = [np.stack(arrays) for arrays in zip(*models, strict=True)]
 
   def measured(column: int) -> list[class_counts.Scores]:
-    (arrays,) = zip(*mixing.apply_mixing(stacked, columns[:, [column]]), strict=True)
-    return experiment.trainer.measure_splits(arrays, splits, users[column])
+    mean = mixing.mixed_model(stacked, columns[:, column])
+    return experiment.trainer.measure_splits(mean, splits, users[column])
 
   found = experiment.each(measured, range(columns.shape[1]))
   back = np.argsort(np.concatenate(users))

@@ -98,8 +98,7 @@ class ClusterModels:
     (before,) = own_models.scores(self._experiment, self.models, matrix, False, [validation])
 
     def start(client: int) -> Weights:
-      (own,) = zip(*mixing.apply_mixing(self.stacked, matrix[:, [client]]), strict=True)
-      return own
+      return mixing.mixed_model(self.stacked, matrix[:, client])
 
     tuning = own_training.FineTuning(self._experiment, start, float(before.client_accuracy.mean()))
     chosen = rule.stop(tuning.train)

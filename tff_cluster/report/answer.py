@@ -14,7 +14,6 @@ from tff_cluster.base.cost import UNITS
 from tff_cluster.base.words import (
   client,
   decimals_for,
-  interval_points,
   percent,
   plural,
   points,
@@ -37,6 +36,7 @@ from tff_cluster.scorecard.summary import over_clients
 
 GROUPS_WRONG_BELOW = 0.9  # Recovery scores from here to 1 are called nearly right, below it wrong.
 _COST_WORTH_SAYING = 1.05
+_OVER = ' over clients'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,7 +82,6 @@ class ClusteringAnswer:
     differences: float[clients], accuracy with its own model minus accuracy with the baseline model.
     helped, harmed, unchanged: Numbers of clients by the sign of that difference.
     recoveries: One for each planted grouping.
-    cost: What it takes of the run's budget, relative to FedAvg without clusters in Phase 2.
     sentences: The answer.
     alarms: What must not be overlooked.
   """
@@ -96,7 +95,6 @@ class ClusteringAnswer:
   harmed: int
   unchanged: int
   recoveries: tuple[Recovery, ...]
-  cost: float
   sentences: tuple[str, ...]
   alarms: tuple[str, ...]
 
@@ -128,13 +126,11 @@ def _answer(results: Results, clustering: Clustering) -> ClusteringAnswer:
   )
   differences = own - baseline
   over_baseline, over_phase1 = over_clients(differences, seed), over_clients(own - phase1, seed)
-  side = 'unclear' if not over_baseline.excludes_zero else 'above' if over_baseline.mean > 0 else 'below'
   recoveries = _recoveries(results, clustering)
-  cost = cost_ratio(results, clustering)
   facts = ClusteringAnswer(
-      label=label, side=side, over_baseline=over_baseline, over_phase1=over_phase1, differences=differences,
+      label=label, side=over_baseline.side, over_baseline=over_baseline, over_phase1=over_phase1, differences=differences,
       helped=int((differences > SAME).sum()), harmed=int((differences < -SAME).sum()),
-      unchanged=int((np.abs(differences) <= SAME).sum()), recoveries=recoveries, cost=cost, sentences=(), alarms=(),
+      unchanged=int((np.abs(differences) <= SAME).sum()), recoveries=recoveries, sentences=(), alarms=(),
   )  # fmt: skip
   sentences = (
     _who_sentence(facts, results.population.client_ids),
@@ -192,7 +188,7 @@ def _who_sentence(facts: ClusteringAnswer, client_ids: list[str]) -> str:
 
 def _phase1_sentence(facts: ClusteringAnswer, phase1: float, baseline: float) -> str:
   return (
-    f'Against the end of Phase 1 ({percent(phase1)}) the own models differ by {_with_interval(facts.over_phase1)}; '
+    f'Against the end of Phase 1 ({percent(phase1)}) the own models differ by {facts.over_phase1.words(_OVER)}; '
     f'the extra rounds alone, without clusters, gave {points(baseline - phase1)}.'
   )
 
@@ -332,15 +328,8 @@ def _baselines_sentence(results: Results, clustering: Clustering) -> str:
   own, seed = client_accuracy(results_lib.own(clustering)), results.config.training.seed
 
   def against(found: Personalized) -> str:
-    return (
-      f'{_with_interval(over_clients(own - client_accuracy(found.evaluation), seed))} against {found.title}'
-    )
+    difference = over_clients(own - client_accuracy(found.evaluation), seed)
+    return f'{difference.words(_OVER)} against {found.title}'
 
   told = series([against(found) for found in results.personalized])
   return f'Beside baselines in which every client has its own model: {told}.' if told else ''
-
-
-def _with_interval(found: Interval) -> str:
-  """Returns '+1.2 points (95% interval over clients +0.3 to +2.1 points)'."""
-  mean, span = interval_points(found.mean, found.low, found.high)
-  return f'{mean} ({f"95% interval over clients {span}" if span else "no interval: one client"})'

@@ -69,12 +69,11 @@ def _added(results: Results, clustering: Clustering) -> list[tuple[AddedRule, fl
 def _story(accuracy: dict[str, float], best: float, alone: float) -> str:
   """Says where FedEx stands, and whether experts or their combination lose."""
   fedex, oracle = (accuracy[rules.with_role(role).name] for role in (SUBJECT, CEILING))
-  side = 'better' if fedex > alone else 'worse' if fedex < alone else 'as good'
+  side = 'better than' if fedex > alone else 'worse than' if fedex < alone else 'as good as'
   text = (
-    f'FedEx is right on {percent(fedex)} of the global test set, {side}{"" if side == "as good" else " than"}'
+    f'FedEx is right on {percent(fedex)} of the global test set, {side} the unclustered model ({percent(alone)}); the best expert alone '
+    f'is right on {percent(best)}.'
   )
-  text += ' as' if side == 'as good' else ''
-  text += f' the unclustered model ({percent(alone)}); the best expert alone is right on {percent(best)}.'
   if fedex >= alone:
     return text
   if oracle < alone:

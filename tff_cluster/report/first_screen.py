@@ -7,12 +7,12 @@ a 95% interval that excludes zero says on which side it came out; where it holds
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tff_cluster.base.words import interval_points, percent, plural, score, series
+from tff_cluster.base.words import percent, plural, score, series
 from tff_cluster.experiment.result_parts import SummaryLine
 from tff_cluster.experiment.sections import PERSONALIZED
-from tff_cluster.report.figures import gains
+from tff_cluster.report.figures import base, gains
 from tff_cluster.report.pages import Cell, Section, Table
-from tff_cluster.report.pictures import Drawn, Picture
+from tff_cluster.report.pictures import Picture
 from tff_cluster.scorecard import paired_verdicts
 from tff_cluster.scorecard.contenders import BUDGETS, REFERENCES, ROUNDS
 from tff_cluster.scorecard.intervals import Interval
@@ -94,7 +94,7 @@ def _alone(lines: Sequence[SummaryLine], helped: Sequence[SummaryLine], told: Se
 def _place(line: SummaryLine, verdicts: Mapping[str, str] | None) -> str:
   """Returns the side of a line; that of its interval where there are too few seeds for a verdict."""
   verdict = '' if verdicts is None else verdicts[line.label]
-  return OF_VERDICT.get(verdict) or _side(line)
+  return OF_VERDICT.get(verdict) or _gain(line).side
 
 
 def _clauses(
@@ -139,7 +139,7 @@ def about(seeds: Sequence[int]) -> list[str]:
   ]
 
 
-def drawn(lines: Sequence[SummaryLine]) -> Drawn | None:
+def drawn(lines: Sequence[SummaryLine]) -> base.Drawn | None:
   """Returns the picture of the gains; None where nobody has one."""
   found = [
     gains.Gain(line.label, line.kind, BUDGETS[ROUNDS], _gain(line))
@@ -149,7 +149,7 @@ def drawn(lines: Sequence[SummaryLine]) -> Drawn | None:
   return picture(gains.draw(found), '') if found else None
 
 
-def picture(figure: Any, more: str) -> Drawn:
+def picture(figure: Any, more: str) -> base.Drawn:
   """Returns a drawing of gains as the picture of the first screen, with more words for its caption."""
   caption = (
     f'Marks are means, lines their 95% intervals. {more}Where a line touches zero no difference is shown; over seeds a verdict takes a sign '
@@ -168,13 +168,6 @@ def _gain(line: SummaryLine) -> Interval:
   return Interval(line.difference, low, high)
 
 
-def _side(line: SummaryLine) -> str:
-  gain = _gain(line)
-  if not gain.excludes_zero:
-    return 'unclear'
-  return 'above' if gain.mean > 0 else 'below'
-
-
 def _names(chosen: Sequence[SummaryLine], every: Sequence[SummaryLine]) -> str:
   if len(chosen) <= _MOST_NAMES:
     return series([line.label for line in chosen])
@@ -185,7 +178,7 @@ def _names(chosen: Sequence[SummaryLine], every: Sequence[SummaryLine]) -> str:
 def _extreme(line: SummaryLine, chosen: Sequence[SummaryLine]) -> str:
   """Returns the gain of the only one in parentheses, or of that which stands out among several."""
   gain = _gain(line)
-  mean, span = interval_points(gain.mean, gain.low, gain.high)
+  mean, span = gain.points
   interval = f'95% interval {span.removesuffix(" points")}' if span else 'no interval: one client'
   return f'{"" if len(chosen) == 1 else f", {line.label} most"} ({mean}, {interval})'
 
@@ -198,12 +191,9 @@ def _row(
   cells = [Cell(line.label, (kind,)), '–', '–', percent(line.mean_client_accuracy), _groups(line)]
   if line.difference is not None:
     gain, side = _gain(line), _place(line, verdicts if line.kind not in REFERENCES else None)
-    mean, span = interval_points(gain.mean, gain.low, gain.high)
+    mean, span = gain.without_unit
     look = LOOKS['unclear' if few else side]
-    cells[1:3] = (
-      Cell(mean.removesuffix(' points'), (_NOTES.get(side),), f'chip {look}'),
-      span.removesuffix(' points') or '–',
-    )
+    cells[1:3] = Cell(mean, (_NOTES.get(side),), f'chip {look}'), span or '–'
   return (*cells, _cost(line, fedavg))
 
 

@@ -1,5 +1,6 @@
 """Trainings that lost what they had learnt: they, and what is compared with them, may say more of the learning rate than of clusters."""
 
+import itertools
 from collections.abc import Sequence
 
 from tff_cluster.base.words import percent, series
@@ -19,14 +20,11 @@ def told(runs: Sequence[Results]) -> str:
   Args:
     runs: Results of one experiment under several seeds.
   """
+  by_name: dict[str, list[tuple[float, float]]] = {}
+  for name, accuracy in itertools.chain.from_iterable(map(_histories, runs)):
+    by_name.setdefault(name, []).append((max(accuracy), accuracy[-1]))
   lost = []
-  for name in dict.fromkeys(name for results in runs for name, _ in _histories(results)):
-    ends = [
-      (max(accuracy), accuracy[-1])
-      for results in runs
-      for called, accuracy in _histories(results)
-      if called == name
-    ]
+  for name, ends in by_name.items():
     fallen = [(best, last) for best, last in ends if last < (1.0 - _MOST) * best]
     if fallen:
       best, last = max(fallen, key=lambda pair: pair[0] - pair[1])

@@ -3,13 +3,12 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import PICTURE
-from tff_cluster.base.words import plural, series
+from tff_cluster.base.words import capital, plural, series
 from tff_cluster.clustering.recovery import summed_up
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.measured import History
@@ -31,12 +30,6 @@ from tff_cluster.report.files import file_names, write_file
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.splits.pictures import split_figures
 from tff_cluster.scorecard import identical_clusterings
-
-if TYPE_CHECKING:
-  from matplotlib.figure import Figure
-
-# Name, section, title and caption (see Picture), and what is drawn.
-Drawn = tuple[str, str, str, str, 'Figure']
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -99,7 +92,7 @@ def draw_clients(run: FinishedRun, answers: Sequence[ClusteringAnswer], folder: 
   return [save_drawn(drawn, folder) for drawn in _client_figures(run, answers, names, True)]
 
 
-def save_drawn(drawn: Drawn, folder: Path) -> Picture:
+def save_drawn(drawn: base.Drawn, folder: Path) -> Picture:
   """Saves a figure, with its name, section, title and caption, as FOLDER/figures/NAME.svg and .png."""
   name, section, title, caption, figure = drawn
   svg, png = base.render(figure)
@@ -108,7 +101,9 @@ def save_drawn(drawn: Drawn, folder: Path) -> Picture:
   return Picture(name, section, title, caption, svg)
 
 
-def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper: bool) -> Iterator[Drawn]:
+def _figures(
+  run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper: bool
+) -> Iterator[base.Drawn]:
   merged = run.results.clusterings
   # Files are called after the first of the clusterings that share them, but for those that only one of them has.
   labels = [part.label for clustering in merged for part in identical_clusterings.parts(clustering)]
@@ -140,7 +135,7 @@ def _figures(run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper:
 
 def _client_figures(
   run: FinishedRun, answers: Sequence[ClusteringAnswer], names: Sequence[str], is_of_paper: bool
-) -> Iterator[Drawn]:
+) -> Iterator[base.Drawn]:
   if not answers:
     return
   phase1 = np.asarray(run.results.phase1.evaluation.client_accuracy)
@@ -173,7 +168,7 @@ def _client_figures(
   )  # fmt: skip
 
 
-def _rounds_figure(run: FinishedRun) -> Drawn:
+def _rounds_figure(run: FinishedRun) -> base.Drawn:
   first = run.results.config.training.phase1_rounds
 
   def curve(history: History) -> tuple[np.ndarray, np.ndarray]:
@@ -206,7 +201,7 @@ def _rounds_figure(run: FinishedRun) -> Drawn:
   return 'accuracy_over_rounds', 'rounds', 'Accuracy over rounds', caption, figure
 
 
-def _clustering_figures(run: FinishedRun, clustering: Clustering, name: str) -> Iterator[Drawn]:
+def _clustering_figures(run: FinishedRun, clustering: Clustering, name: str) -> Iterator[base.Drawn]:
   label, matrix, count = clustering.label, run.membership(clustering), len(run.client_ids)
   shares = run.shares(clustering)
   found, order = base.labels_of(matrix), ordering.client_order(shares == shares.max(axis=0))
@@ -240,7 +235,7 @@ def _clustering_figures(run: FinishedRun, clustering: Clustering, name: str) -> 
 
 def _geometry_figures(
   run: FinishedRun, clustering: Clustering, kind: str, name: str, order: np.ndarray
-) -> Iterator[Drawn]:
+) -> Iterator[base.Drawn]:
   """Yields the distances and the plane of one kind of signature, with the clusters; clients in this order."""
   label, matrix, count = clustering.label, run.membership(clustering), len(run.client_ids)
   found, heading, section = base.labels_of(matrix), base.short(label, 40), f'clustering {label}'
@@ -277,7 +272,7 @@ def _geometry_figures(
     )  # fmt: skip
 
 
-def _dendrogram(run: FinishedRun, clustering: Clustering, name: str, section: str) -> Iterator[Drawn]:
+def _dendrogram(run: FinishedRun, clustering: Clustering, name: str, section: str) -> Iterator[base.Drawn]:
   """Yields the merges of a hierarchical clustering; nothing for others."""
   label, matrix, count = clustering.label, run.membership(clustering), len(run.client_ids)
   found, heading = base.labels_of(matrix), base.short(label, 40)
@@ -317,7 +312,7 @@ def _pixels(count: int, what: str, words: str) -> str:
   return '' if size == 1 else f' A pixel stands for {size} of the {count:,} {what}: {words}.'
 
 
-def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:
+def _candidates_figures(run: FinishedRun) -> Iterator[base.Drawn]:
   sweeps: dict[tuple[str, str], dict[int, Candidate]] = {}
   for candidate in run.results.candidates:
     if candidate.told is not None:
@@ -342,7 +337,7 @@ def _candidates_figures(run: FinishedRun) -> Iterator[Drawn]:
         if c.method == method and c.signature == signature and c.told is not None
     ]  # fmt: skip
     yield (
-        '_'.join(words), 'candidates', f'{title[:1].upper()}{title[1:]} candidates, {signature}',
+        '_'.join(words), 'candidates', f'{capital(title)} candidates, {signature}',
         f'Clusterings of the clients’ {signature} that cost no training. The silhouette compares how close a client is to '
         'its own cluster and to the next one, 1 at best.'
         + (' Agreement with the planted groups is 1 for exactly those and 0 for chance; it is known here only because the '

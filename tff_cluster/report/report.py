@@ -72,11 +72,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
       first_screen.sentence(lines, seeds),
       first_screen.table(lines, seeds),
       first_screen.about(seeds),
-      [
-        words
-        for words in (caution(run.results), lost_training.told([run.results]), *told_alarms(answers))
-        if words
-      ],
+      [*filter(None, (caution(run.results), lost_training.told([run.results]), *told_alarms(answers)))],
       figures('answer'),
     ),
     sections.words_section(answers, setting),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tff_cluster.base.errors import InputError
+from tff_cluster.base.words import interval_points
 
 SAME = 1e-12  # Differences of accuracies up to this are no difference.
 _CHUNK = 500
@@ -27,8 +28,27 @@ class Interval:
   high: float | None
 
   @property
-  def excludes_zero(self) -> bool:
-    return self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
+  def side(self) -> str:
+    """'above' or 'below' where the interval excludes zero; 'unclear' where it holds it or there is none."""
+    if self.low is None or self.high is None or self.low <= 0.0 <= self.high:
+      return 'unclear'
+    return 'above' if self.mean > 0 else 'below'
+
+  @property
+  def points(self) -> tuple[str, str]:
+    """'+1.2 points' and '+0.3 to +2.1 points' of a difference of shares, see words.interval_points."""
+    return interval_points(self.mean, self.low, self.high)
+
+  @property
+  def without_unit(self) -> tuple[str, str]:
+    """'+1.2' and '+0.3 to +2.1', for columns of points."""
+    mean, span = self.points
+    return mean.removesuffix(' points'), span.removesuffix(' points')
+
+  def words(self, over: str = '') -> str:
+    """Returns '+1.2 points (95% interval +0.3 to +2.1 points)'; `over` says over what the interval is, ' over clients' for instance."""
+    mean, span = self.points
+    return f'{mean} ({f"95% interval{over} {span}" if span else "no interval: one client"})'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base import seeding
-from tff_cluster.base.words import interval_points
 from tff_cluster.scorecard import chosen_on_validation
 from tff_cluster.scorecard.contenders import REFERENCES, ROUNDS, Contender, owners
 from tff_cluster.scorecard.intervals import SAME, Interval, SignTest, cautious_intervals, sign_test
@@ -59,22 +58,18 @@ class Difference:
 
   @property
   def side(self) -> str:
-    """'above' or 'below' where the interval excludes zero; 'unclear' where it holds it or there is none."""
-    if not self.interval.excludes_zero:
-      return 'unclear'
-    return 'above' if self.interval.mean > 0 else 'below'
+    """That of zero on which its interval lies."""
+    return self.interval.side
 
   @property
   def words(self) -> str:
     """'+1.2 points (95% interval +0.3 to +2.1 points)'."""
-    interval = self.interval
-    mean, span = interval_points(interval.mean, interval.low, interval.high)
-    return f'{mean} ({f"95% interval {span}" if span else "no interval: one client"})'
+    return self.interval.words()
 
   @property
   def brief(self) -> str:
     """'+1.2 points, 95% interval +0.3 to +2.1'."""
-    mean, span = interval_points(self.interval.mean, self.interval.low, self.interval.high)
+    mean, span = self.interval.points
     return f'{mean}, 95% interval {span.removesuffix(" points")}' if span else mean
 
 

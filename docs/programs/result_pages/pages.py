@@ -8,6 +8,7 @@ them with seeds, engine, commit, machine and origin.
 
 import dataclasses
 import re
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -279,6 +280,7 @@ def render(kept: Mapping[str, Kept], folder: Path) -> dict[str, str]:
     'signed': signed,
     'fixed': _fixed,
     'series': series,
+    'mean': statistics.fmean,
     'holm': paired_verdicts.holm,
   }
   found: dict[str, str] = {}

@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tff_cluster.base.words import plural
+from tff_cluster.base.words import capital, plural
 from tff_cluster.clustering import halves
 from tff_cluster.experiment.result_parts import Split
 from tff_cluster.experiment.results import own
@@ -227,7 +227,7 @@ def _splits() -> tuple[Claim, ...]:
       ('planted groups are found exactly, in every run', 'section 2', tuple(claims.answer(row.name, claims.are_groups('group')) for row in apart)),
       (f'clients of planted groups do better than with FedAvg, in every row (by {units.EQUIVALENT:g} points)', 'section 5', gains),
     )  # fmt: skip
-    called, guards = f'{variant[0].upper()}{variant[1:]}', ' (ours)' if variant == tables.GUARDED else ''
+    called, guards = capital(variant), ' (ours)' if variant == tables.GUARDED else ''
     found += [
       Claim(f'{called}: {words}{guards}', f'{_PAPER}, {where}', 'said in words', parts)
       for words, where, parts in of

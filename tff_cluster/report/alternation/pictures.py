@@ -1,7 +1,6 @@
 """The figure of a clustering whose method alternates between clustering and training, with a caption that explains it."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,13 +9,8 @@ from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.report.figures import base, ordering, ways
 from tff_cluster.report.finished_run import FinishedRun
 
-if TYPE_CHECKING:
-  from matplotlib.figure import Figure
 
-
-def way_figures(
-  run: FinishedRun, clustering: Clustering, name: str
-) -> 'Iterator[tuple[str, str, str, str, Figure]]':
+def way_figures(run: FinishedRun, clustering: Clustering, name: str) -> Iterator[base.Drawn]:
   """Yields (file name, section, title, caption, figure), none where a method does not alternate or its memberships are not there.
 
   Args:

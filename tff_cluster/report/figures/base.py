@@ -4,7 +4,7 @@ import functools
 import io
 import textwrap
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
 _P = ParamSpec('_P')
+# Name, section, title and caption of a picture (report/pictures.py), and what is drawn.
+Drawn = tuple[str, str, str, str, 'Figure']
 
 # Okabe & Ito (2008) without its yellow, which is too pale for points on white; then Paul Tol's "muted".
 _FEW = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#4D4D4D')
@@ -88,6 +90,33 @@ def render(figure: 'Figure') -> tuple[bytes, bytes]:
 def has_strip(groups: np.ndarray | None) -> bool:
   """Tells whether the planted groups of int64[clients] are drawn as a strip beside a matrix: where there are colours for all."""
   return groups is not None and len(np.unique(groups)) <= MOST_COLOURS
+
+
+def draw_strip(axes: Any, groups: np.ndarray, kinds: Sequence[int], above: float, height: float) -> None:
+  """Draws the planted groups of clients as a strip above a matrix whose columns are these clients.
+
+  Args:
+    axes: Of the matrix.
+    groups: int64[clients], the group of each column.
+    kinds: All groups, ascending.
+    above, height: Where the strip begins and how high it is, in parts of the axes.
+  """
+  from matplotlib.colors import ListedColormap
+
+  strip = axes.inset_axes((0.0, above, 1.0, height))
+  strip.imshow(
+    np.searchsorted(kinds, groups)[None, :], cmap=ListedColormap(colours(len(kinds))), vmin=0, vmax=max(len(kinds) - 1, 1),
+    aspect='auto', interpolation='nearest',
+  )  # fmt: skip
+  strip.set_axis_off()
+
+
+def group_entries(kinds: Sequence[int]) -> list[Any]:
+  """Returns the entries of a legend for all planted groups, in the colours of `draw_strip`."""
+  from matplotlib.patches import Patch
+
+  tones = colours(len(kinds))
+  return [Patch(color=tone, label=f'planted group {kind}') for tone, kind in zip(tones, kinds, strict=True)]
 
 
 def colours(count: int) -> list[str]:

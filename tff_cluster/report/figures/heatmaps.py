@@ -33,7 +33,6 @@ def distance_matrix(
       clusters are drawn.
     groups: int64[clients], the planted group of each client, where each has one: a strip at the top.
   """
-  count = len(order)
   figure = base.new_figure(7.4, 6.4)
   axes = figure.add_subplot()
   shown = np.array(distances, np.float64)[np.ix_(order, order)]
@@ -50,25 +49,9 @@ def distance_matrix(
   _name_axis(axes, 'x', [client_ids[k] for k in order])
   axes.set_title(title, pad=22 if base.has_strip(groups) else 8)
   if groups is not None and base.has_strip(groups):
-    from matplotlib.colors import ListedColormap
-    from matplotlib.patches import Patch
-
-    kinds = sorted(set(groups.tolist()))
-    palette = base.colours(len(kinds))
-    strip = axes.inset_axes((0.0, 1.012, 1.0, 0.03))
-    codes = np.searchsorted(kinds, groups[order])[None, :]
-    strip.imshow(
-      codes,
-      cmap=ListedColormap(palette),
-      vmin=0,
-      vmax=max(len(kinds) - 1, 1),
-      aspect='auto',
-      interpolation='nearest',
-    )
-    strip.set_axis_off()
-    strip.set_xlim(-0.5, count - 0.5)
-    handles = [Patch(color=palette[i], label=f'planted group {kind}') for i, kind in enumerate(kinds)]
-    figure.legend(handles=handles, loc='outside lower center', ncols=min(len(kinds), 4))
+    kinds = np.unique(groups).tolist()
+    base.draw_strip(axes, groups[order], kinds, 1.012, 0.03)
+    figure.legend(handles=base.group_entries(kinds), loc='outside lower center', ncols=min(len(kinds), 4))
   return figure
 
 

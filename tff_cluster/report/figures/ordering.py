@@ -20,9 +20,10 @@ def client_order(membership: np.ndarray) -> np.ndarray:
   Args:
     membership: float[clusters, clients].
   """
+  labels = base.labels_of(membership)
+  if labels is not None:
+    return np.argsort(labels, kind='stable')
   present = np.asarray(membership) > 0
-  if (present.sum(axis=0) == 1).all():
-    return np.argsort(np.argmax(present, axis=0), kind='stable')
   if present.shape[1] < 2:
     return np.arange(present.shape[1])
   distances = _jaccard(present)

@@ -33,8 +33,6 @@ def similarity_matrices(
     title: Above the picture.
     groups: int64[clients], the planted group of each client: a strip at the top of each matrix.
   """
-  from matplotlib.patches import Patch
-
   columns = min(len(tests), _COLUMNS)
   planted = [] if groups is None else sorted(set(groups.tolist()))
   coloured = base.has_strip(groups)
@@ -65,12 +63,12 @@ def similarity_matrices(
       axes.set_ylabel(plural(len(order), 'client'))
     axes.set_title(_matrix_title(test), fontsize=9.5, pad=13 if coloured else 6)
     if coloured:
-      _strip(axes, np.searchsorted(planted, kinds[order]), len(planted))
+      base.draw_strip(axes, kinds[order], planted, 1.015, 0.04)
   figure.colorbar(image, cax=bar, label='cosine similarity of updates')
   if coloured:
-    tones = base.colours(len(planted))
-    handles = [Patch(color=tones[i], label=f'planted group {kind}') for i, kind in enumerate(planted)]
-    figure.legend(handles=handles, loc='lower center', ncols=min(len(handles), 2 * columns))
+    figure.legend(
+      handles=base.group_entries(planted), loc='lower center', ncols=min(len(planted), 2 * columns)
+    )
   figure.suptitle(
     title, x=0.012, y=1 - 0.08 / figure.get_figheight(), ha='left', va='top', fontsize=11, fontweight='bold'
   )
@@ -186,17 +184,6 @@ def _matrix_title(test: SplitTest) -> str:
   if test.cross_similarity is None or test.similarity_gap is None:
     return f'{first}\nhighest update norm {test.max_update_norm:.3g}'
   return f'{first}\nacross {signed(test.cross_similarity, 2)}, gap {test.similarity_gap:.2f}'
-
-
-def _strip(axes: Any, codes: np.ndarray, kinds: int) -> None:
-  from matplotlib.colors import ListedColormap
-
-  strip = axes.inset_axes((0.0, 1.015, 1.0, 0.04))
-  strip.imshow(
-      codes[None, :], cmap=ListedColormap(base.colours(max(kinds, 2))), vmin=0, vmax=max(kinds - 1, 1), aspect='auto',
-      interpolation='nearest',
-  )  # fmt: skip
-  strip.set_axis_off()
 
 
 def _pairs(test: SplitTest, groups: np.ndarray | None) -> dict[str, np.ndarray]:

@@ -92,8 +92,12 @@ def accuracy_per_client(
   axes.set_xlabel('round')
   axes.set_ylabel('client test accuracy, %')
   axes.set_title(title, pad=10)
+  # Clusters by number, the unclustered model last, as drawn; matplotlib leaves out what is called '_'.
   figure.legend(
-    *_once(axes), loc='outside right upper', title='mean (bold), clients (thin)', alignment='left'
+    *axes.get_legend_handles_labels(),
+    loc='outside right upper',
+    title='mean (bold), clients (thin)',
+    alignment='left',
   )
   return figure
 
@@ -189,12 +193,6 @@ def _spaced(values: Sequence[int], least: float) -> list[int]:
     if not kept or value - kept[-1] >= least:
       kept.append(value)
   return kept
-
-
-def _once(axes: Any) -> tuple[list[Any], list[str]]:
-  pairs = [(h, n) for h, n in zip(*axes.get_legend_handles_labels(), strict=True) if not n.startswith('_')]
-  # Clusters by number, the unclustered model last, as drawn.
-  return [handle for handle, _ in pairs], [name for _, name in pairs]
 
 
 def _tops(labels: np.ndarray, gap: float) -> np.ndarray:

@@ -1,7 +1,6 @@
 """The figures of a clustering by bi-partition, with captions that explain them."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +10,6 @@ from tff_cluster.report.figures import base, similarities, splits
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.splits_tree import Recursion, SplitTest, read_recursion
 
-if TYPE_CHECKING:
-  from matplotlib.figure import Figure
-
 # What equation 5 says of a cluster that is stopped, and all that it says.
 SHORT = 'no client’s update is longer than stopping_norm'
 _MOST_MATRICES = 12
@@ -21,9 +17,7 @@ _MOST_STRIPS = 10
 _FATES = {'alone': 'alone', 'stopped': 'stopped', 'kept': 'kept whole', 'open': 'training on'}
 
 
-def split_figures(
-  run: FinishedRun, clustering: Clustering, name: str
-) -> 'Iterator[tuple[str, str, str, str, Figure]]':
+def split_figures(run: FinishedRun, clustering: Clustering, name: str) -> Iterator[base.Drawn]:
   """Yields (file name, section, title, caption, figure), none where a clustering was found in one step.
 
   Args:
@@ -91,7 +85,7 @@ def telling(tests: Sequence[SplitTest], most: int) -> list[SplitTest]:
 
 def _similarity_figures(
   run: FinishedRun, recursion: Recursion, names: tuple[str, str, str], groups: np.ndarray | None
-) -> 'Iterator[tuple[str, str, str, str, Figure]]':
+) -> Iterator[base.Drawn]:
   name, section, label = names
   heading = base.short(label, 24)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tff_cluster.base.words import client, percent, plural, points, score, series, signed
+from tff_cluster.base.words import capital, client, percent, plural, points, score, series, signed
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.report.cluster_sections import composition
 from tff_cluster.report.finished_run import FinishedRun
@@ -99,8 +99,7 @@ def _cut_groups(recursion: Recursion, main: tuple[str, np.ndarray | None]) -> st
   if not faults:
     return f'No split cut through a planted group (“{name}”).'
   more = f', and {len(faults) - 3} more did' if len(faults) > 3 else ''
-  text = f'{series(faults[:3])}{more} (“{name}”).'
-  return text[0].upper() + text[1:]
+  return capital(f'{series(faults[:3])}{more} (“{name}”).')
 
 
 def _tests(run: FinishedRun, recursion: Recursion) -> Table:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from tff_cluster.report.figures import base
 from tff_cluster.report.figures.gains import KINDS, colour_of
-from tff_cluster.studies.comparison.figures import Mark, own_colours
+from tff_cluster.studies.comparison.figures import Mark, entries, own_colours
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -27,7 +27,8 @@ def dial(positions: Sequence[Mark], labels: Sequence[str], others: Sequence[Mark
   colours = own_colours(others, names, red)
   figure = base.new_figure(9.6, 5.2 + 0.2 * -(-len(names) // 4))
   grid = figure.subplots(1, 2, sharey=True)
-  for axes, of_mark in zip(grid, (_memberships, _traffic), strict=True):
+  across = (lambda mark: mark.memberships, lambda mark: mark.num_bytes / 1e6)
+  for axes, of_mark in zip(grid, across, strict=True):
     places = [of_mark(mark) for mark in positions]
     heights = [100 * mark.accuracy.mean for mark in positions]
     axes.plot(places, heights, color=red, linewidth=1.2, zorder=2)
@@ -56,23 +57,9 @@ def dial(positions: Sequence[Mark], labels: Sequence[str], others: Sequence[Mark
   room = 0.25 * max(max(shown) - min(shown), 1.0)
   grid[0].set_ylim(min(shown) - room, max(shown) + room)
   grid[0].set_ylabel('mean client accuracy, %')
-  handles: list[Any] = [
-    Line2D([], [], color=red, marker='o', markersize=6, label='the dial, by quantile of the distances')
-  ]
-  handles += [
-    Line2D([], [], color=colours[mark.name], linestyle='none', marker=KINDS[mark.kind][1], markersize=7, label=base.short(mark.name, 30))
-    for mark in others
-  ]  # fmt: skip
-  figure.legend(handles=handles, loc='outside lower center', ncols=3)
+  line = Line2D([], [], color=red, marker='o', markersize=6, label='the dial, by quantile of the distances')
+  figure.legend(handles=[line, *entries(others, colours)], loc='outside lower center', ncols=3)
   return figure
-
-
-def _memberships(mark: Mark) -> float:
-  return mark.memberships
-
-
-def _traffic(mark: Mark) -> float:
-  return mark.num_bytes / 1e6
 
 
 def _interval(axes: Any, mark: Mark, place: float, colour: str) -> None:

@@ -56,8 +56,6 @@ def frontier(marks: Sequence[Mark], unit: str = 'client-rounds') -> 'Figure':
     marks: Every contender at every budget, at least one; a thin line joins the budgets of a contender.
     unit: What costs are counted in.
   """
-  from matplotlib.lines import Line2D
-
   names, budgets = _in_order(marks)
   colours = own_colours(marks, names)
   figure = base.new_figure(8.6, 5.0 + 0.22 * -(-len(names) // 3))
@@ -85,11 +83,7 @@ def frontier(marks: Sequence[Mark], unit: str = 'client-rounds') -> 'Figure':
   axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
   axes.margins(y=0.08)
   axes.grid()
-  handles: list[Any] = [
-    Line2D([], [], color=colours[name], linestyle='none', marker=KINDS[kind][1], markersize=7, label=base.short(name, 30))
-    for name, kind in ((name, _at(marks, name, budgets[0]).kind) for name in names)
-  ]  # fmt: skip
-  figure.legend(handles=handles, loc='outside lower center', ncols=3)
+  figure.legend(handles=entries(marks, colours), loc='outside lower center', ncols=3)
   return figure
 
 
@@ -149,6 +143,16 @@ def own_colours(marks: Sequence[Mark], names: Sequence[str], taken: str | None =
   free = [colour for colour in base.colours(len(others) + (taken is not None)) if colour != taken]
   own = dict(zip(others, itertools.cycle(free), strict=False))
   return {name: own.get(name) or colour_of(kinds[name]) for name in names}
+
+
+def entries(marks: Sequence[Mark], colours: Mapping[str, str]) -> list[Any]:
+  """Returns the entries of a legend for the contenders of marks, each once."""
+  from matplotlib.lines import Line2D
+
+  return [
+    Line2D([], [], color=colours[name], linestyle='none', marker=KINDS[kind][1], markersize=7, label=base.short(name, 30))
+    for name, kind in {mark.name: mark.kind for mark in marks}.items()
+  ]  # fmt: skip
 
 
 def _side_by_side(marks: Sequence[Mark]) -> list[float]:

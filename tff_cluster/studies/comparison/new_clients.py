@@ -12,13 +12,13 @@ from tff_cluster.clustering.recovery import summed_up
 from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.report.new_clients_section import NewClients, read_new_clients
 from tff_cluster.report.pages import Section, Table
-from tff_cluster.scorecard import identical_clusterings, paired_verdicts
+from tff_cluster.scorecard import identical_clusterings
 from tff_cluster.scorecard.claims import Finding
 from tff_cluster.scorecard.contenders import ROUNDS, Contender, Runs, has_owners
 from tff_cluster.scorecard.intervals import Interval, cautious_intervals
 from tff_cluster.scorecard.paired_statistics import Difference
 from tff_cluster.studies.comparison import sections
-from tff_cluster.studies.comparison.verdicts import Check
+from tff_cluster.studies.comparison.verdicts import Check, of_families
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -95,14 +95,11 @@ def _alike(contender: Contender, runs: Runs) -> list[list[Contender]]:
 
 def _verdicts(found: Sequence[Joining]) -> dict[str, str]:
   """Returns the verdict of every clustering against FedAvg's model, by name; planted groups are judged by themselves."""
-  families = [[joining for joining in found if joining.is_oracle == planted] for planted in (False, True)]
-  return {
-    joining.name: verdict
-    for family in families
-    for joining, verdict in zip(
-      family, paired_verdicts.judge([joining.over_fedavg for joining in family]), strict=True
-    )
-  }
+  families = [
+    {joining.name: joining.over_fedavg for joining in found if joining.is_oracle == planted}
+    for planted in (False, True)
+  ]
+  return of_families(families)
 
 
 def make_checks(found: Sequence[Joining]) -> list[Check]:

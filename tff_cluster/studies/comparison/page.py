@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tff_cluster.base import cost
-from tff_cluster.base.words import plural
+from tff_cluster.base.words import capital, plural
 from tff_cluster.report import first_screen, latex, pages
 from tff_cluster.report.atlas import data as atlas_data
 from tff_cluster.report.atlas import page as atlas
-from tff_cluster.report.figures import gains
+from tff_cluster.report.figures import base, gains
 from tff_cluster.report.files import csv_text, write_file, write_json
 from tff_cluster.report.malicious_section import caution
 from tff_cluster.report.pages import Section
-from tff_cluster.report.pictures import Drawn, Picture, save_drawn
+from tff_cluster.report.pictures import Picture, save_drawn
 from tff_cluster.scorecard import contenders, identical_clusterings, paired_statistics, summary
 from tff_cluster.scorecard.contenders import BUDGETS, Contender
 from tff_cluster.studies.comparison import (
@@ -33,7 +32,7 @@ from tff_cluster.studies.comparison import dial as dials
 
 
 def write(
-  runs: contenders.Runs, facts: Mapping[str, Any], folder: Path, arrays: atlas_data.Arrays | None = None
+  runs: contenders.Runs, facts: Mapping[str, str], folder: Path, arrays: atlas_data.Arrays | None = None
 ) -> Path:
   """Writes comparison.json, .csv and .tex, figures/*.svg and *.png, atlas.html and index.html into a folder.
 
@@ -128,7 +127,7 @@ def _words_section(
 
 def _drawn(
   rows: Sequence[Contender], found: paired_statistics.Statistics, dial: dials.Dial | None, unit: str
-) -> Iterator[Drawn]:
+) -> Iterator[base.Drawn]:
   """Yields the pictures; costs are counted in a unit of cost.UNITS."""
   budgets = found.budgets
   marks = [_mark(contender, found, budget, unit) for contender in rows for budget in budgets]
@@ -175,8 +174,7 @@ def _shapes(rows: Sequence[Contender]) -> str:
   kinds = [shapes[kind] for kind in shapes if any(contender.kind == kind for contender in rows)]
   if len(kinds) < 2:
     return ''
-  text = ', '.join(kinds)
-  return f'{text[0].upper()}{text[1:]}. '.replace('A square a', 'A square is a')
+  return f'{capital(", ".join(kinds))}. '.replace('A square a', 'A square is a')
 
 
 def _mark(contender: Contender, found: paired_statistics.Statistics, budget: str, unit: str) -> figures.Mark:

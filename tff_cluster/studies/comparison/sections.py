@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base import cost as cost_lib
-from tff_cluster.base.words import error, interval_points, percent, plural, score
+from tff_cluster.base.words import error, percent, plural, score
 from tff_cluster.clustering.membership_history import Alternated, Collapse
 from tff_cluster.experiment.config import PERSONALIZED
 from tff_cluster.report import costs
@@ -233,13 +233,9 @@ def _costs(contender: Contender) -> Hashable:
   return tuple((run.clusters, *run.cost.values()) for run in contender.runs)
 
 
-def facts_section(runs: Runs, facts: Mapping[str, Any]) -> Section:
+def facts_section(runs: Runs, facts: Mapping[str, str]) -> Section:
   """Returns the command, what the caller knows of the run, and seeds, machines, dates and digests of the runs."""
-  rest = [
-    (name.replace('_', ' '), f'{value:,}' if isinstance(value, int) else str(value))
-    for name, value in facts.items()
-    if name != 'command'
-  ]
+  rest = [(name, value) for name, value in facts.items() if name != 'command']
   ran = []
   for seed, results in runs:
     ran_on = results.environment
@@ -283,12 +279,11 @@ def difference_cell(difference: Difference, *notes: str, verdict: str | None = N
   It is coloured by its verdict (paired_verdicts.judge), by its side of zero where it was not judged, and not at all where it is of too few
   seeds for a verdict.
   """
-  interval = difference.interval
-  mean, span = interval_points(interval.mean, interval.low, interval.high)
+  mean, span = difference.interval.without_unit
   few = paired_verdicts.too_few(len(difference.by_seed))
   side = OF_VERDICT.get(verdict or '', difference.side)
   look = f'chip {LOOKS["unclear" if few else side]}'
-  return Cell(mean.removesuffix(' points'), (span.removesuffix(' points'), *notes), look)
+  return Cell(mean, (span, *notes), look)
 
 
 def _matrix_cell(

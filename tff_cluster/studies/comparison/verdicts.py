@@ -53,12 +53,12 @@ class Check:
 
 def of_gains(statistics: Statistics, budget: str) -> dict[str, str]:
   """Returns the verdict (paired_verdicts.judge) of every clustering against FedAvg, by name."""
-  return {name: verdict for family in gain_families(statistics, budget) for name, verdict in _judged(family)}
+  return of_families(gain_families(statistics, budget))
 
 
 def of_pairs(statistics: Statistics, budget: str) -> dict[tuple[str, str], str]:
   """Returns the verdict of every pair of the matrix, by the names of its row and column."""
-  return {pair: verdict for family in _pair_families(statistics, budget) for pair, verdict in _judged(family)}
+  return of_families(_pair_families(statistics, budget))
 
 
 def gain_families(statistics: Statistics, budget: str) -> tuple[dict[str, Difference], ...]:
@@ -81,8 +81,13 @@ def _pair_families(statistics: Statistics, budget: str) -> tuple[dict[tuple[str,
   )
 
 
-def _judged(family: dict[_Name, Difference]) -> Iterator[tuple[_Name, str]]:
-  return zip(family, paired_verdicts.judge(list(family.values())), strict=True)
+def of_families(families: Sequence[dict[_Name, Difference]]) -> dict[_Name, str]:
+  """Returns the verdict of every difference by its name, corrected for all of its family (paired_verdicts.judge)."""
+  return {
+    name: verdict
+    for family in families
+    for name, verdict in zip(family, paired_verdicts.judge(list(family.values())), strict=True)
+  }
 
 
 def _size(families: Sequence[dict[_Name, Difference]], name: _Name) -> int:

@@ -1,14 +1,15 @@
 """The page of phases.disturb: how far groups are found again in signatures that are private or small."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tff_cluster.base.words import plural, score, size, times
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.report import pages
+from tff_cluster.report.figures import base
 from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.report.pictures import save_drawn
@@ -23,9 +24,6 @@ from tff_cluster.studies.disturbance.words import (
   names,
   value_words,
 )
-
-if TYPE_CHECKING:
-  from matplotlib.figure import Figure
 
 _COLUMNS = (
     'label', 'method', 'signature', 'disturbance', 'value', 'undisturbed', 'mean', 'low', 'high', 'repeats',
@@ -54,9 +52,7 @@ def write_disturbance(document: Document, config: ExperimentConfig, folder: Path
   write_file(
     folder / 'disturbance.csv', csv_text(_COLUMNS, (_csv_row(document, row) for row in document.rows))
   )
-  pictures = []
-  for name, title, caption, figure in _drawn(document):
-    pictures.append(save_drawn((name, 'disturbance', title, caption, figure), folder))
+  pictures = [save_drawn(drawn, folder) for drawn in _drawn(document)]
   noise = {
     'delta': document.privacy[0].delta if document.privacy else None,
     'epsilons': Table(
@@ -126,9 +122,8 @@ def _csv_row(document: Document, row: Row) -> list[Any]:
   return [*cells, clip, document.epsilons[row.value], document.num_bytes(row.signature)]
 
 
-def _drawn(document: Document) -> 'list[tuple[str, str, str, Figure]]':
-  """Returns name, title and caption of each picture, and the picture."""
-  drawn = []
+def _drawn(document: Document) -> Iterator[base.Drawn]:
+  """Yields the pictures."""
   groups = f'{plural(document.truth.groups, "planted group")}, {plural(document.clients, "client")}'
   if noisy := _panels(document, (NOISE,)):
     title = f'Groups found again in noisy updates ({groups})'
@@ -136,15 +131,14 @@ def _drawn(document: Document) -> 'list[tuple[str, str, str, Figure]]':
       'Every client clips its update to norm C and adds noise of standard deviation z × C to each of its numbers; '
       'at 0 it clips only.'
     )
-    drawn.append(('noise', title, _CAPTION + caption, figures.noise(noisy, title)))
+    yield 'noise', 'disturbance', title, _CAPTION + caption, figures.noise(noisy, title)
   if packed := _panels(document, (NEAREST, RANDOM)):
     title = f'Groups found again in quantized updates ({groups})'
     caption = (
       'Every number of an update is put on one of 2^bits levels between its smallest and its largest one, the nearest or, '
       'at random, one of the two around it. Without quantization a number has 32 bits.'
     )
-    drawn.append(('bits', title, _CAPTION + caption, figures.bits(packed, title)))
-  return drawn
+    yield 'bits', 'disturbance', title, _CAPTION + caption, figures.bits(packed, title)
 
 
 def _panels(document: Document, disturbances: Sequence[str]) -> dict[str, list[figures.Line]]:

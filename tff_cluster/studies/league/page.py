@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tff_cluster.base.words import interval_points, percent, plural, score, series
+from tff_cluster.base.words import percent, plural, score, series
 from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.report import first_screen, lost_training, pages
 from tff_cluster.report.files import csv_text, write_file, write_json
@@ -225,7 +225,7 @@ def _lines(setting: standings.InSetting, budgets: Sequence[str]) -> Iterator[lis
       yield [
         Cell(name, below),
         percent(summary.mean.mean),
-        *(('', '') if gain is None else _points(gain.interval)),
+        *(('', '') if gain is None else gain.interval.without_unit),
         percent(summary.worst_decile),
         '' if gain is None else percent(gain.harmed),
         f'{np.mean(omegas):.2f}'
@@ -250,11 +250,6 @@ def _plain(standing: standings.Standing, overall: standings.Overall) -> dict[str
     'ranks': dict(standing.ranks),
     **dataclasses.asdict(overall),
   }
-
-
-def _points(gain: Interval) -> tuple[str, ...]:
-  """Returns a difference and its interval as two columns of points show them."""
-  return tuple(words.removesuffix(' points') for words in interval_points(gain.mean, gain.low, gain.high))
 
 
 def _rank(rank: Interval) -> str:

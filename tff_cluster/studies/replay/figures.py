@@ -60,10 +60,7 @@ def threshold_sweep(sweeps: Sequence[Sweep], title: str) -> 'Figure':
   # Like the titles of all other figures.
   figure.suptitle(title, x=0.01, ha='left', fontsize=11, fontweight='bold')
   handles = {
-    handle.get_label(): handle
-    for axes in grid[0]
-    for handle in axes.get_lines()
-    if not handle.get_label().startswith('_')
+    name: handle for axes in grid[0] for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
   }
   figure.legend(handles.values(), handles.keys(), loc='outside lower center', ncols=min(len(handles), 5))
   return figure

@@ -30,7 +30,7 @@ def write(
   published: Published,
   runs: Runs,
   scale: Scale,
-  facts: Mapping[str, Any],
+  facts: Mapping[str, str],
   folder: Path,
   run_folder: Path | None = None,
 ) -> Path:
@@ -77,7 +77,7 @@ def write_page(
   published: Published,
   rows: Mapping[str, Ours] | Mapping[str, Any],
   scale: Scale,
-  facts: Mapping[str, Any],
+  facts: Mapping[str, str],
   folder: Path,
   run_folder: Path | None = None,
 ) -> Path:
@@ -131,15 +131,7 @@ def _answer(page: Page) -> Section:
   return Section('The answer', TEMPLATE, 'answer', data)
 
 
-def _facts(facts: Mapping[str, Any]) -> Section:
-  rest = [
-    (name.replace('_', ' '), ', '.join(map(str, value)) if isinstance(value, list | tuple) else _fact(value))
-    for name, value in facts.items()
-    if name != 'command'
-  ]
+def _facts(facts: Mapping[str, str]) -> Section:
+  rest = [(name, value) for name, value in facts.items() if name != 'command']
   data = {'words': facts.get('command'), 'known': Table(('', 'this reproduction'), rest)}
   return Section('How it was run', TEMPLATE, 'facts', data)
-
-
-def _fact(value: Any) -> str:
-  return f'{value:,}' if isinstance(value, int) else str(value)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tff_cluster.base.words import capital
 from tff_cluster.report import pictures
 from tff_cluster.report.answer import answer_run
 from tff_cluster.report.finished_run import FinishedRun, read_run
@@ -39,9 +40,9 @@ def curves(method: str, rows: Rows, folder: Path, remark: str) -> list[Picture]:
   ):
     if not panels:
       continue
-    title = f'{quantity[0].upper()}{quantity[1:]} over rounds'
+    title = f'{capital(quantity)} over rounds'
     caption = f'Means over seeds. The upright line is where clients may be clustered first ({method}); up to there both are one training.'
-    caption += f' {remark[0].upper()}{remark[1:]}.' if remark else ''
+    caption += f' {capital(remark)}.' if remark else ''
     figure = figures.curves_by_row(panels, f'{quantity}, %', remark, method)
     drawn.append(pictures.save_drawn((name, 'rounds', title, caption, figure), folder))
   return drawn
