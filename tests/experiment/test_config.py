@@ -169,6 +169,7 @@ NOT_TOGETHER = [
   ),
   ({'clusterings': [{'name': '../up'}]}, 'letters, digits'),
   ({'data': {'dataset': 'file'}}, 'needs data_file'),
+  ({'data': {'dataset': 'file', 'data_file': 'x.npz'}}, 'dataset=file needs partition: by_writer keeps whose each row is'),
   ({'data': {'partition': 'by_writer'}}, 'needs rows that have owners'),
   ({'data': {'dataset': 'emnist', 'partition': 'by_writer', 'min_examples': 9, 'max_examples': 8}}, 'max_examples=8 is below'),
   ({'data': {'attack': 'nan'}}, 'attack=nan needs malicious clients: give malicious_clients too'),
@@ -231,6 +232,15 @@ def test_what_is_not_plain_federated_averaging_is_told_by_field():
     'client_optimizer': 'momentum', 'momentum': 0.9, 'proximal_mu': 0.5, 'server_learning_rate': 0.7,
   }  # fmt: skip
   assert TrainingConfig(server_optimizer='adam').optimization == {'server_optimizer': 'adam'}
+
+
+def test_the_default_partition_is_label_swapped_but_for_rows_of_users():
+  assert config.DataConfig().partition == 'label_swapped'
+  assert config.DataConfig('tfds:fashion_mnist').partition == 'label_swapped'
+  assert {config.DataConfig(name).partition for name in ('file', 'text')} == {''}
+  # Given or not, the digest is the same.
+  plain = config.ExperimentConfig().to_json()
+  assert 'partition' not in config.determinants(plain)['data']
 
 
 def test_a_field_at_its_default_is_no_part_of_a_digest():

@@ -49,7 +49,7 @@ def option(default: Any, help: str, **metadata: Any) -> Any:
       `applies`, a pair (field, values) such as ('partition', ('dirichlet',)): elsewhere the field must
       keep its default; `group`, the heading in that help where it is not the class's own; `of_runs`, true for an option of a
       clustering that vectors without an experiment around them have no use for; `is_path`, true for a path whose name does not end with
-      _dir or _file, as theirs do, so that ~ is expanded.
+      _dir or _file, as theirs do, so that ~ is expanded; `stands_for`, what the section puts in the place of its default.
   """
   return dataclasses.field(default=default, metadata={'help': help, **metadata})
 
@@ -108,7 +108,7 @@ def check_value(field: dataclasses.Field, value: Any) -> None:
   rule = field.metadata
   if value is None:
     return
-  if 'choices' in rule and not is_among(value, rule['choices']):
+  if 'choices' in rule and value != field.default and not is_among(value, rule['choices']):
     raise InputError(f'{argument(field.name, value)}: allowed are {", ".join(map(str, rule["choices"]))}')
   for bound, (words, fits) in BOUNDS.items():
     if bound in rule and not fits(value, rule[bound]):
@@ -146,9 +146,10 @@ def to_json(section: Any) -> dict[str, Any]:
 
 
 def is_default(field: dataclasses.Field, value: Any) -> bool:
-  """Tells whether a value is a field's default, of the same type too: 1 is not True. A list is JSON's tuple."""
+  """Tells whether a value is a field's default, or what that stands for, of the same type too: 1 is not True. A list is JSON's tuple."""
   value = tuple(value) if isinstance(value, list) else value
-  return type(value) is type(field.default) and bool(value == field.default)
+  default = field.metadata.get('stands_for', field.default)
+  return type(value) is type(default) and bool(value == default)
 
 
 def as_declared(field: dataclasses.Field, value: Any) -> Any:

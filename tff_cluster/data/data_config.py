@@ -70,9 +70,11 @@ class DataConfig(Section):
     applies=('dataset', datasets.with_option('text_classes')),
   )
   partition: str = option(
-    'label_swapped',
-    'How rows are given to clients; by_writer keeps the owners of emnist, of a file with client_id, and of what is said in a text.',
+    '',
+    'How rows are given to clients; by_writer keeps the owners of emnist, of a file with client_id, and of what is said in a text. '
+    'Default: label_swapped; rows of your own (file, text) must be given one.',
     choices=PARTITIONS,
+    stands_for='label_swapped',
   )
   num_clients: int = option(20, 'Number of clients; by_writer draws this many writers.', at_least=1)
   new_clients: int = option(
@@ -203,6 +205,12 @@ class DataConfig(Section):
     above=0.0,
     applies=('attack', tuple(_ATTACK_SCALES)),
   )
+
+  def __post_init__(self):
+    # Rows of one's own are not relabelled where nobody asked for it.
+    if self.partition == '' and self.dataset not in datasets.of_users():
+      object.__setattr__(self, 'partition', 'label_swapped')
+    super().__post_init__()
 
   @property
   def plants_groups(self) -> bool:

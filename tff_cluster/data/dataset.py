@@ -34,6 +34,7 @@ class Dataset:
     name: Its name; where it ends in ':NAME', it stands for all texts that begin so.
     position: Where messages and help name it.
     options: The fields of DataConfig that apply to it and not to every other one.
+    is_of_users: Whether its rows are a user's own, so that there is no default partition, which changes labels.
     has_owners: Whether partition by_writer can keep the owners of its rows.
     picks_owners: Whether its outline is of the owners that are drawn, not of all rows.
     has_groups: Whether its rows can come with groups of their own, such as plays.
@@ -44,6 +45,7 @@ class Dataset:
   name: ClassVar[str] = ''
   position: ClassVar[int] = 0
   options: ClassVar[tuple[str, ...]] = ()
+  is_of_users: ClassVar[bool] = False
   has_owners: ClassVar[bool] = False
   picks_owners: ClassVar[bool] = False
   has_groups: ClassVar[bool] = False

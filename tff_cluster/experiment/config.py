@@ -73,6 +73,11 @@ class ExperimentConfig:
       )
     dataset = datasets.find(self.data.dataset)
     dataset.check_config(self.data)
+    if not self.data.partition:
+      raise InputError(
+        f'{argument("dataset", self.data.dataset)} needs {argument("partition")}: by_writer keeps whose each row is, iid deals the rows '
+        f'out; allowed are {", ".join(PARTITIONS)}, some of which relabel or turn rows'
+      )
     if self.data.partition == 'by_writer' and not dataset.has_owners:
       owned = ' or '.join(name for name, each in datasets.registered().items() if each.has_owners)
       raise InputError(

@@ -33,6 +33,11 @@ def find(name: str) -> Dataset:
   raise InputError(f'{argument("dataset", name)}: allowed are {", ".join(registered())}')
 
 
+def of_users() -> tuple[str, ...]:
+  """Returns the names of the data sets whose rows are users' own."""
+  return tuple(name for name, each in registered().items() if each.is_of_users)
+
+
 def with_option(option: str) -> tuple[str, ...]:
   """Returns the names of the data sets that a field of DataConfig applies to."""
   return tuple(name for name, each in registered().items() if option in each.options)

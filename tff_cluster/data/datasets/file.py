@@ -23,6 +23,7 @@ class File(Dataset):
   name = 'file'
   position = 5
   options = ('data_file', 'test_fraction')
+  is_of_users = True
   has_owners = True
   has_groups = True
 

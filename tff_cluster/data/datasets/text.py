@@ -17,6 +17,7 @@ class PlainText(Dataset):
   name = 'text'
   position = 5
   options = ('data_file', 'test_fraction', 'text_window', 'text_stride', 'text_classes')
+  is_of_users = True
   has_owners = True
   has_groups = True
   is_text = True
