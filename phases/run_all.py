@@ -34,6 +34,7 @@ def main() -> None:
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.cli import progress
   from tff_cluster.phases import failures
+  from tff_cluster.report import malicious_section
   from tff_cluster.scorecard import summary
   from tff_cluster.studies import single_run
 
@@ -57,6 +58,8 @@ def main() -> None:
   assert done.report is not None
   for line in summary.words(done.results.summary, 'clients'):
     print(line)
+  if caution := malicious_section.caution_of(done.results):
+    print(caution)
   print(f'client-rounds: {done.asked} asked for, {done.trained} trained')
   print(f'on disk {words.sizes(RunFolder(Path(options.output_dir)).sizes())}')
   print(f'digest {done.results.digest}')

@@ -123,6 +123,7 @@ def test_malicious_and_new_clients_have_their_sections_where_there_are_some(run,
   for page, count in ((write_report(tmp_path), 1), (run[2], 0)):
     text = page.read_text(encoding='utf-8')
     assert [text.count(words) for words in told] == [count] * 3
+    assert text.count('The honest ones alone are beside FedAvg without clusters at ') == count
 
 
 def test_hostile_names_stay_text_and_those_of_several_words_are_quoted(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from tests.made_up import comparison_runs, run_with_malicious, run_with_new_clients
 from tests.made_up.comparison_runs import FEDAVG, constant, noisy, scattered
 from tests.made_up.written_page import WrittenPage
+from tff_cluster.base.words import signed
 from tff_cluster.report.malicious_section import isolation_words
 from tff_cluster.scorecard import paired_statistics
 from tff_cluster.scorecard.contenders import CLIENT_ROUNDS, ROUNDS, checked, read_contenders
@@ -311,8 +312,10 @@ def test_a_page_with_all_three(tmp_path):
 
   assert '<h2>Malicious clients</h2>' in text and '3 of 3' in text
   assert 'kmeans isolated them: no honest client shares a cluster' in text
-  assert text.count('Means over clients count the malicious ones too') == 1
   fedavg, kmeans = document['malicious']
+  gain = signed(100 * kmeans['over_fedavg']['interval']['mean'])
+  assert text.count('Means over clients count the malicious ones too') == 1
+  assert f'The honest ones alone are beside FedAvg without clusters at {gain} points with kmeans.' in text
   assert (fedavg['contender'], kmeans['contender']) == (FEDAVG, 'kmeans')
   assert kmeans['honest_beside_malicious'] == [0.0] * 3 and fedavg['over_fedavg'] is None
   assert fedavg['honest']['mean'] == pytest.approx(0.6)

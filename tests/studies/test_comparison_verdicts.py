@@ -294,14 +294,14 @@ def test_seeds_that_are_too_few_are_told_with_how_many_would_do():
     alone.startswith('1 seed gives intervals and no verdict')
     and 'does not tell how much seeds differ' in alone
   )
-  assert answer.enough_seeds(_statistics(_made({'kmeans': 0.6}))) == 'No interval holds zero.'
+  assert answer.enough_seeds(_statistics(_made({'kmeans': 0.6}))) == 'At equal rounds no interval holds zero.'
 
 
 def test_verdicts_take_more_seeds_the_more_clusterings_there_are():
   levels = {'kmeans': 0.6, 'second': 0.7, 'over': 0.8}
   few, some = (answer.enough_seeds(_statistics(_made(levels, seeds=seeds))) for seeds in (3, 6))
   # 3 * 2^(1 - 7) = 0.047.
-  takes = 'a sign test over seeds for 3 clusterings with Holm’s correction takes 7. No interval holds zero.'
+  takes = 'a sign test over seeds for 3 clusterings with Holm’s correction takes 7. At equal rounds no interval holds zero.'
   assert few == f'3 seeds give intervals and no verdict: {takes}'
   assert some == f'With 6 seeds no difference can be shown: {takes}'
   told = answer.sentences(_statistics(_made({LOCAL: 0.55} | levels, seeds=3)))

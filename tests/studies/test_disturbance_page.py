@@ -89,17 +89,24 @@ def test_where_half_is_lost_as_a_sentence_and_as_a_cell(kept, lost, disturbance,
 def test_headline():
   # With noise nothing but clipping is left; of the bits, rounding at random goes down to one.
   assert words.headline(DOCUMENT) == (
-    'Any noise that was asked for costs more than half of the score; with clipping alone, k-means on updates keeps it. '
+    'Any noise that was asked for costs more than half of the score; with clipping alone, k-means on updates and hierarchical, ward on weights keep it. '
     'Compression: k-means on updates goes furthest and keeps more than half of its score down to 1 bit a number, rounded '
     'at random: 152 B a client instead of 4 kB.'
   )
   further = [HalfLost('a', 'noise', 1.0, kept=0.5, lost=None), *LOST[1:]]
   assert words.headline(dataclasses.replace(DOCUMENT, half_lost=further)).startswith(
-    'Noise: k-means on updates goes furthest and keeps more than half of its score up to z = 0.5, where ε is 1,234 '
+    'Noise: k-means on updates goes furthest and keeps more than half of its score up to a noise multiplier of z = 0.5, where ε is 1,234 '
+  )
+  # Those that go as far are all told.
+  tied = [*further, HalfLost('b', 'noise', 1.0, kept=0.5, lost=None)]
+  assert words.headline(dataclasses.replace(DOCUMENT, half_lost=tied)).startswith(
+    'Noise: k-means on updates and hierarchical, ward on weights go furthest and keep more than half of their score up to a noise multiplier of z = 0.5'
   )
   # A clustering that finds next to nothing has little to lose.
   poor = [*LOST[:3], *(dataclasses.replace(line, undisturbed=0.03, kept=0.9) for line in LOST[3:])]
-  assert words.headline(dataclasses.replace(DOCUMENT, half_lost=poor)) == words.headline(DOCUMENT)
+  assert words.headline(dataclasses.replace(DOCUMENT, half_lost=poor)).startswith(
+    'Any noise that was asked for costs more than half of the score; with clipping alone, k-means on updates keeps it. '
+  )
   nothing = [dataclasses.replace(line, kept=None) for line in LOST]
   assert words.headline(dataclasses.replace(DOCUMENT, half_lost=nothing)) == (
     'With noise no clustering keeps half of what it finds. With quantization no clustering keeps half of what it finds.'

@@ -55,11 +55,27 @@ def isolation_words(beside: Mapping[str, float | None]) -> str:
   )
 
 
-def caution(results: Results) -> str:
-  """Returns what a reader of means over all clients must know; empty where no malicious client takes part."""
-  if results.malicious is None or not results.malicious.client_ids:
+def caution(gains: Mapping[str, float]) -> str:
+  """Returns what a reader of means over all clients must know.
+
+  Args:
+    gains: By label of a clustering, how far the mean accuracy of honest clients is above theirs with FedAvg.
+  """
+  told = [f'{signed(100.0 * gain)} points with {label}' for label, gain in gains.items()]
+  alone = f' The honest ones alone are beside FedAvg without clusters at {series(told)}.' if told else ''
+  return f'Means over clients count the malicious ones too.{alone}'
+
+
+def caution_of(results: Results) -> str:
+  """Returns the same of a run; empty where no malicious client takes part."""
+  about = results.malicious
+  if about is None or not about.client_ids:
     return ''
-  return 'Means over clients count the malicious ones too; the section on malicious clients tells the honest ones apart.'
+  fedavg, honest = (
+    about.baseline.honest_accuracy,
+    {k: v.honest_accuracy for k, v in about.clusterings.items()},
+  )
+  return caution({k: v - fedavg for k, v in honest.items() if v is not None and fedavg is not None})
 
 
 def malicious_section(run: FinishedRun) -> Section | None:

@@ -23,7 +23,7 @@ from tff_cluster.report.alternation.section import rounds_section
 from tff_cluster.report.answer import answer_run, told_alarms
 from tff_cluster.report.files import write_file, write_records
 from tff_cluster.report.finished_run import FinishedRun, read_run
-from tff_cluster.report.malicious_section import caution, malicious_section
+from tff_cluster.report.malicious_section import caution_of, malicious_section
 from tff_cluster.report.new_clients_section import new_clients_section
 from tff_cluster.report.pictures import Picture, draw_pictures, save_drawn
 from tff_cluster.report.splits.section import splits_section
@@ -72,7 +72,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
       first_screen.sentence(lines, seeds),
       first_screen.table(lines, seeds),
       first_screen.about(seeds),
-      [*filter(None, (caution(run.results), lost_training.told([run.results]), *told_alarms(answers)))],
+      [*filter(None, (caution_of(run.results), lost_training.told([run.results]), *told_alarms(answers)))],
       figures('answer'),
     ),
     sections.words_section(answers, setting),

@@ -230,7 +230,7 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
       kind=contender.kind,
       kinds=contender.kinds,
       budget=budget,
-      mean=_share(intervals(accuracies)[0]),
+      mean=share_interval(intervals(accuracies)[0]),
       worst_decile=float(np.mean([worst_decile(own) for own in accuracies])),
       at_target=float(np.mean([at_target(own, target) for own in accuracies])),
       over={kind: against(contender, kind, budget) for kind in REFERENCES},
@@ -249,7 +249,9 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
     runs = tuple(dataclasses.replace(run, accuracy={ROUNDS: run.trained_on[rule]}) for run in contender.runs)
     tuned = dataclasses.replace(contender, runs=runs)
     over = {kind: against(tuned, kind, ROUNDS) for kind in ('fedavg', 'fine_tuning')}
-    return TrainedOn(contender.name, rule, _share(intervals([run.accuracy[ROUNDS] for run in runs])[0]), over)
+    return TrainedOn(
+      contender.name, rule, share_interval(intervals([run.accuracy[ROUNDS] for run in runs])[0]), over
+    )
 
   trained = dict.fromkeys(rule for contender in contenders for rule in contender.runs[0].trained_on)
   rows = [contender for contender in contenders if contender.kind == 'overlapping']
@@ -277,7 +279,7 @@ def measure(contenders: Sequence[Contender], target: float, samples: int = 10_00
   )
 
 
-def _share(interval: Interval) -> Interval:
+def share_interval(interval: Interval) -> Interval:
   """Returns the interval of an accuracy, of which nothing lies below 0 or above 1."""
   if interval.low is None or interval.high is None:
     return interval

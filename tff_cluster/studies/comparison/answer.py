@@ -151,7 +151,7 @@ def _for_size(seeds: tuple[int, ...], gains: dict[str, Difference]) -> str:
       f'{plural(count, "seed")} are enough where gains vary from seed to seed as here: a paired t-test over seeds (5%) has a chance of '
       f'80% or more to show a gain of {worth}.'
     )
-  return 'No interval holds zero.'
+  return 'At equal rounds no interval holds zero.'
 
 
 def _would_do(difference: Difference, count: int) -> str:

@@ -12,11 +12,11 @@ from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.experiment.result_parts import Sides
-from tff_cluster.report.malicious_section import attack_words, isolation_words
+from tff_cluster.report.malicious_section import attack_words, caution, isolation_words
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard.contenders import Contender, Runs, has_owners
 from tff_cluster.scorecard.intervals import Interval, cautious_intervals
-from tff_cluster.scorecard.paired_statistics import Difference
+from tff_cluster.scorecard.paired_statistics import Difference, share_interval
 from tff_cluster.studies.comparison import sections
 
 
@@ -78,7 +78,7 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
     return Harm(
       name=name,
       is_oracle=is_oracle,
-      honest=intervals(own)[0],
+      honest=share_interval(intervals(own)[0]),
       malicious=float(np.mean([of_seed.mean() for of_seed in of_clients(evaluations, masks)])),
       over_fedavg=None if name == FEDAVG else Difference.of(gains, *intervals(gains)),
       beside=tuple(f.honest_beside_malicious for f in found if f.honest_beside_malicious is not None),
@@ -101,6 +101,13 @@ def measure(runs: Runs, contenders: Sequence[Contender], samples: int = 10_000) 
       found = [a.clusterings[label] for a in about]
       harms.append(harm(contender.name, contender.kind == 'oracle', evaluations, found))
   return harms
+
+
+def caution_of(found: Sequence[Harm]) -> str:
+  """Returns what a reader of means over all clients must know."""
+  return caution(
+    {each.name: each.over_fedavg.interval.mean for each in found if each.over_fedavg is not None}
+  )
 
 
 def section(found: Sequence[Harm], runs: Runs) -> Section | None:

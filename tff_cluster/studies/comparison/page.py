@@ -12,7 +12,6 @@ from tff_cluster.report.atlas import data as atlas_data
 from tff_cluster.report.atlas import page as atlas
 from tff_cluster.report.figures import base, gains
 from tff_cluster.report.files import csv_text, write_file, write_json
-from tff_cluster.report.malicious_section import caution
 from tff_cluster.report.pages import Section
 from tff_cluster.report.pictures import Picture, save_drawn
 from tff_cluster.scorecard import contenders, identical_clusterings, paired_statistics, summary
@@ -59,7 +58,7 @@ def write(
   joining = new_clients.measure(ordered, rows)
   harm = malicious.measure(ordered, rows)
   checks = [*verdicts.make_checks(found, form), *new_clients.make_checks(joining)]
-  told = [*([caution(ordered[0][1])] if harm else []), *alarms.make_alarms(rows, found, ordered)]
+  told = [*([malicious.caution_of(harm)] if harm else []), *alarms.make_alarms(rows, found, ordered)]
   shown_lines = summary.of_comparison(rows, found)
   document = saved.document(ordered, rows, found, checks, told, dial) | {
     'new_clients': new_clients.document(joining),

@@ -1,12 +1,14 @@
 """What the page of phases.disturb says in words: which clustering, at which value, and when half of its score is gone."""
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
-from tff_cluster.base.words import capital, score, size
+from tff_cluster.base.words import capital, score, series, size
 from tff_cluster.studies.disturbance.document import NEAREST, NOISE, RANDOM, Document, HalfLost
 
+# An epsilon above it promises hardly anything.
+_WEAK_EPSILON = 100.0
 DISTURBANCES = {
   NOISE: 'noise',
   NEAREST: 'rounded to the nearest level',
@@ -85,15 +87,15 @@ def _noise_headline(document: Document) -> str:
   kept = _kept(document, (NOISE,))
   if not kept:
     return 'With noise no clustering keeps half of what it finds.'
-  most, label, _ = max(kept, key=lambda found: found[0])
-  name = names(document)[label].full
+  most = max(value for value, _, _ in kept)
+  name, (go, keep, their) = _furthest(document, [label for value, label, _ in kept if value == most])
   if not most:
-    return (
-      f'Any noise that was asked for costs more than half of the score; with clipping alone, {name} keeps it.'
-    )
+    return f'Any noise that was asked for costs more than half of the score; with clipping alone, {name} {keep} it.'
+  epsilon, delta = document.epsilons[most], document.privacy[0].delta
+  weak = ', which says next to nothing' if epsilon is not None and epsilon > _WEAK_EPSILON else ''
   return (
-    f'Noise: {name} goes furthest and keeps more than half of its score up to z = {most:g}, where ε is '
-    f'{epsilon_words(document.epsilons[most])} (δ = {document.privacy[0].delta:g}).'
+    f'Noise: {name} {go} furthest and {keep} more than half of {their} score up to a noise multiplier of z = {most:g}, where ε is '
+    f'{epsilon_words(epsilon)} (δ = {delta:g}){weak}.'
   )
 
 
@@ -102,12 +104,20 @@ def _bits_headline(document: Document) -> str:
   if not kept:
     return 'With quantization no clustering keeps half of what it finds.'
   least, label, disturbance = min(kept, key=lambda found: found[0])
+  best = [name for value, name, how in kept if (value, how) == (least, disturbance)]
+  name, (go, keep, their) = _furthest(document, best)
   kind = next(row.signature for row in document.rows if row.label == label)
   whole, packed = document.num_bytes(kind), document.num_bytes(kind, least)
   return (
-    f'Compression: {names(document)[label].full} goes furthest and keeps more than half of its score down to '
+    f'Compression: {name} {go} furthest and {keep} more than half of {their} score down to '
     f'{value_words(disturbance, least)} a number, {DISTURBANCES[disturbance]}: {size(packed)} a client instead of {size(whole)}.'
   )
+
+
+def _furthest(document: Document, labels: Sequence[str]) -> tuple[str, tuple[str, str, str]]:
+  """Returns those that go furthest, with 'goes', 'keeps' and 'its' for them."""
+  found = [names(document)[label].full for label in dict.fromkeys(labels)]
+  return series(found), ('goes', 'keeps', 'its') if len(found) == 1 else ('go', 'keep', 'their')
 
 
 def _kept(document: Document, disturbances: Container[str]) -> list[tuple[float, str, str]]:
