@@ -58,11 +58,17 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
   run_claim.check_no_run(folder, 'signatures_file')
   # Imported late: scikit-learn takes longer to load than wrong flags may take to be told.
   from tff_cluster.clustering import signatures as signatures_lib
+  from tff_cluster.phases import failures
 
   signatures = signatures_lib.read_signatures(signatures_file)
   rule.check_experiment(clustering.options, signatures.num_clients, 1.0)
   run_claim.lock_output_dir(folder)
-  outcome = methods.cluster(clustering, signatures, seed)
+  failed: dict[str, Exception] = {}
+  with failures.apart(failed, clustering.label):
+    outcome = methods.cluster(clustering, signatures, seed)
+  for error in failed.values():
+    # What a method of a user raises is told as in a run; of others only what was asked can be wrong.
+    raise error if isinstance(error, InputError) else InputError(failures.cause(clustering.label, error)) from error
   as_given = int if signatures.id_kind == 'integer' else str
   parameters = clustering.parameters | ({'seed': seed} if rule.draws else {})
   document = {

@@ -98,6 +98,20 @@ def test_a_method_of_ones_own_refuses_vectors_as_it_refuses_experiments(tmp_path
   assert not (tmp_path / 'out').exists()
 
 
+def test_a_method_of_ones_own_that_raises_ends_with_one_line_after_its_traceback(tmp_path, monkeypatch, capsys):
+  (tmp_path / 'faulty_method.py').write_text(
+    'from tff_cluster.clustering.method import Method\n'
+    'class Faulty(Method):\n'
+    '  def cluster(self, options, evidence):\n'
+    '    return 1 // 0\n'
+  )
+  monkeypatch.syspath_prepend(tmp_path)
+  assert call(save(tmp_path / 'v.npz', LINE), tmp_path / 'out', '--clustering=faulty_method:Faulty') == 2
+  *_, last = capsys.readouterr().err.splitlines()
+  assert last == 'error: clustering Faulty: ZeroDivisionError: integer division or modulo by zero'
+  assert not (tmp_path / 'out' / 'clusters.json').exists()
+
+
 def test_a_plain_npy(tmp_path):
   np.save(tmp_path / 'v.npy', LINE)
   assert clusters(tmp_path / 'v.npy', tmp_path / 'out', '--distance_threshold=1')['num_clusters'] == 3

@@ -130,7 +130,7 @@ def test_page_and_csv(tmp_path):
   WrittenPage(page)
   for expected in (
     'z = 0.5 (z = 0)', 'nowhere (1 bit)',
-    'digits, 6 clients', 'seed 4', COMMAND, '1,234', 'none', '152 B', '26.3 times',
+    'digits, 6 clients', 'seed 4', f'{COMMAND} --output_dir=FOLDER', '1,234', 'none', '152 B', '26.3 times',
     'Not asked: cfl, because it trains while it clusters.', 'median of all clients’ norms', 'gave up',
     'the global model of the round before', '2 repeats',
   ):  # fmt: skip

@@ -22,7 +22,7 @@ class ClusteringsFailed(InputError):
   """
 
   def __init__(self, failed: Mapping[str, Exception], done: Sequence[str]):
-    causes = '; '.join(_cause(what, error) for what, error in failed.items())
+    causes = '; '.join(cause(what, error) for what, error in failed.items())
     left = f'done: {", ".join(done)}' if done else 'the run has no other clustering'
     super().__init__(
       f'{causes.rstrip(".")}. What failed is not in the run any more: give it again with other parameters, or leave it out; {left}'
@@ -84,7 +84,8 @@ def drop(
   return left
 
 
-def _cause(what: str, error: Exception) -> str:
+def cause(what: str, error: Exception) -> str:
+  """Returns what went wrong with a clustering of this label, or a rule of Phase 3 that is called so."""
   told = _told(error)
   # What is said of a rule begins with what it is called, unless it is a fault of this software.
   if what.startswith(argument('aggregation')):
