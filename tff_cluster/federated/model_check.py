@@ -268,7 +268,12 @@ def _compare_updates(
     if not (np.isfinite(other).all() or np.isfinite(update).all()):
       continue
     for name, difference in _differences(update, other, model, names):
-      if not difference <= 1:
+      if not np.isfinite(difference):
+        raise InputError(
+          f'the Keras model trains otherwise in the worker than by {whose}: the update of {name} is finite in one of them only; '
+          'values of the rows that are far from 1 can do this'
+        )
+      if difference > 1:
         raise InputError(
           f'the Keras model trains otherwise in the worker than by {whose}: the update of {name} differs by '
           f'{difference * _OF_WEIGHT:.2g} of its length, allowed is {_OF_WEIGHT:g}'
@@ -290,9 +295,11 @@ def _differences(
   update: np.ndarray, other: np.ndarray, model: client_work.Model, names: Sequence[str]
 ) -> Iterator[tuple[str, float]]:
   """Yields each weight's name, and how its updates differ as a share of what is allowed."""
+  update, other = update.astype(np.float64), other.astype(np.float64)  # Their squares can be too large for float32.
   ends = np.cumsum([weight.size for weight in model.weights])
   floor = _OF_WHOLE * np.linalg.norm(other)
   for name, one, two in zip(names, np.split(update, ends[:-1]), np.split(other, ends[:-1]), strict=True):
     allowed = _OF_WEIGHT * np.linalg.norm(two) + floor
-    difference = np.linalg.norm(one - two)
+    with np.errstate(invalid='ignore'):  # Infinity less infinity.
+      difference = np.linalg.norm(one - two)
     yield name, float(difference / allowed) if difference else 0.0

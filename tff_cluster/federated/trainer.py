@@ -164,7 +164,7 @@ class Trainer(measurer.Measurer):
     if len(clients) and dropped == len(clients) and not self.send_nan(clients):
       raise InputError(
         f'round {round_number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
-        f'{argument("learning_rate")}'
+        f'{argument("learning_rate")}, or rows whose values are nearer to 1'
       )
 
   def joins_rounds(self, cohorts: Sequence[np.ndarray]) -> bool:
