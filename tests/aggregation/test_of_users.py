@@ -165,8 +165,8 @@ def test_what_is_no_rule():
     ExperimentConfig(evaluation=EvaluationConfig(aggregation=('vote', text))).validated()
 
   cases = (
-    ('nowhere:f', "cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
-    ('rules_of_a_user:f', 'cannot be imported: AttributeError'),
+    ('nowhere:f', "cannot be imported: there is no module 'nowhere'"),
+    ('rules_of_a_user:f', "cannot be imported: module 'rules_of_a_user' has no attribute 'f'"),
     ('rules_of_a_user:', 'expected an import path, package.module:attribute'),
     ('rules_of_a_user:number', 'expected a function, or a tff_cluster.aggregation.rule.Rule, found .int'),
     ('rules_of_a_user:cheating', 'it needs labels, which no rule is given for clients’ rows'),

@@ -247,8 +247,8 @@ def test_what_is_wrong_is_one_line(tmp_path, monkeypatch):
   monkeypatch.syspath_prepend(tmp_path)
   refused(
     found,
-    ('no_such_module:Chains', 'cannot be imported: ModuleNotFoundError'),
-    ('sklearn.cluster:NoSuch', 'cannot be imported: AttributeError'),
+    ('no_such_module:Chains', "cannot be imported: there is no module 'no_such_module'"),
+    ('sklearn.cluster:NoSuch', "cannot be imported: module 'sklearn.cluster' has no attribute 'NoSuch'"),
     ('sklearn.cluster:', 'expected an import path'),
     ('sklearn.svm:SVC', "expected a clusterer or mixture of scikit-learn.*found 'SVC'"),
     # It clusters columns, and takes its fit_predict back.

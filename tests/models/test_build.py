@@ -181,7 +181,7 @@ def test_a_users_model_is_built_with_seeded_weights(name, own):
 @pytest.mark.parametrize(
   ('name', 'says'),
   [
-    ('no_such_module:f', "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
+    ('no_such_module:f', "cannot be imported: there is no module 'no_such_module'"),
     ('own_models.nets:missing', "has no attribute 'missing'"),
     ('own_models.unfinished:model', 'cannot be imported: SyntaxError'),
     ('own_models.failing:model', 'cannot be imported: OSError: no such disk'),

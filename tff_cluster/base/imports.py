@@ -40,9 +40,16 @@ def load(name: str, path: str) -> Any:
     # The module is the user's: importing it can fail in any way. A signal's end is a SystemExit of a kind of its own.
     if isinstance(error, SystemExit) and type(error) is not SystemExit:
       raise
-    raise InputError(
-      f'{argument(name, path)} cannot be imported: {type(error).__name__}: {words.message_of(error)}'
-    ) from error
+    raise InputError(f'{argument(name, path)} cannot be imported: {_cause(error, module, attribute)}') from error
+
+
+def _cause(error: BaseException, module: str, attribute: str) -> str:
+  """Returns what is wrong with an import path, or what its module raised."""
+  if isinstance(error, ModuleNotFoundError) and f'{module}.'.startswith(f'{error.name}.'):
+    return f'there is no module {error.name!r}'
+  if isinstance(error, AttributeError) and error.name == attribute and error.obj is sys.modules.get(module):
+    return f'module {module!r} has no attribute {attribute!r}'
+  return f'{type(error).__name__}: {words.message_of(error)}'
 
 
 def code_of(thing: Any) -> str | None:
