@@ -68,7 +68,9 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
     outcome = methods.cluster(clustering, signatures, seed)
   for error in failed.values():
     # What a method of a user raises is told as in a run; of others only what was asked can be wrong.
-    raise error if isinstance(error, InputError) else InputError(failures.cause(clustering.label, error)) from error
+    if isinstance(error, InputError):
+      raise error
+    raise InputError(failures.cause(clustering.label, error)) from error
   as_given = int if signatures.id_kind == 'integer' else str
   parameters = clustering.parameters | ({'seed': seed} if rule.draws else {})
   document = {

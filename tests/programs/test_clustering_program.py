@@ -98,7 +98,9 @@ def test_a_method_of_ones_own_refuses_vectors_as_it_refuses_experiments(tmp_path
   assert not (tmp_path / 'out').exists()
 
 
-def test_a_method_of_ones_own_that_raises_ends_with_one_line_after_its_traceback(tmp_path, monkeypatch, capsys):
+def test_a_method_of_ones_own_that_raises_ends_with_one_line_after_its_traceback(
+  tmp_path, monkeypatch, capsys
+):
   (tmp_path / 'faulty_method.py').write_text(
     'from tff_cluster.clustering.method import Method\n'
     'class Faulty(Method):\n'

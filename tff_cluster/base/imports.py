@@ -40,7 +40,9 @@ def load(name: str, path: str) -> Any:
     # The module is the user's: importing it can fail in any way. A signal's end is a SystemExit of a kind of its own.
     if isinstance(error, SystemExit) and type(error) is not SystemExit:
       raise
-    raise InputError(f'{argument(name, path)} cannot be imported: {_cause(error, module, attribute)}') from error
+    raise InputError(
+      f'{argument(name, path)} cannot be imported: {_cause(error, module, attribute)}'
+    ) from error
 
 
 def _cause(error: BaseException, module: str, attribute: str) -> str:

@@ -295,7 +295,8 @@ def _differences(
   update: np.ndarray, other: np.ndarray, model: client_work.Model, names: Sequence[str]
 ) -> Iterator[tuple[str, float]]:
   """Yields each weight's name, and how its updates differ as a share of what is allowed."""
-  update, other = update.astype(np.float64), other.astype(np.float64)  # Their squares can be too large for float32.
+  # Squares of what they hold can be too large for float32.
+  update, other = update.astype(np.float64), other.astype(np.float64)
   ends = np.cumsum([weight.size for weight in model.weights])
   floor = _OF_WHOLE * np.linalg.norm(other)
   for name, one, two in zip(names, np.split(update, ends[:-1]), np.split(other, ends[:-1]), strict=True):
