@@ -54,7 +54,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     'phase': '1 or 2.',
     'round': 'Number of the round, from 1 over both phases; of a clustering those of Phase 2 only.',
     'validation_accuracy': 'Mean over clients on their validation rows, 0 to 1.',
-    'test_accuracy': 'Mean over clients on their test rows, 0 to 1.',
+    'test_accuracy': 'Mean over clients on their test rows, 0 to 1; a client in several one-shot clusters has the mean of what their models '
+    'reach there, while the summary has the model that it uses.',
     'share_at_target': 'Share of the clients whose test accuracy is at least the target of the configuration, 0 to 1.',
   },
   'clients': _CONTENDER
