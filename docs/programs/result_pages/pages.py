@@ -196,8 +196,8 @@ class Page:
     return f'{printed} ({source})'
 
   def coverage(self, paper: str = '') -> str:
-    """Returns what of all papers, or of the one whose tables begin like this, was run, a line a table and scale."""
-    lines = map(_covered, self.covered(paper))
+    """Returns what of all papers, or of the one whose tables begin like this, was run, a line a table and scale; below, what is scaled down."""
+    covered = self.covered(paper)
     header = (
       'table or figure',
       'scale',
@@ -209,7 +209,13 @@ class Page:
       'stale',
       'missing',
     )
-    return markdown.table(header, lines)
+    smaller: dict[str, list[str]] = {}
+    for each in covered:
+      for words in _scaled_down(each):
+        smaller.setdefault(words, []).append(each.published.name)
+    told = [f'* {", ".join(tables)}: {words}.' for words, tables in smaller.items()]
+    below = '\n'.join(['\n\nWhat is scaled down:', '', *told]) if told else ''
+    return f'{markdown.table(header, map(_covered, covered))}{below}'
 
   def studies(self) -> str:
     """Returns the kept results that are of no paper's table: what, size, seeds, machine, date and whether they are stale."""
@@ -351,14 +357,18 @@ def _covered(each: coverage_lib.Covered) -> list[str]:
   if each.scale == 'toy':
     rows, left = ('computed', 'nothing') if each.was_run else ('not computed', 'seconds')
   stale = f'{len(each.stale)} of {plural(len(each.seeds), "row")}' if each.stale else '–'
-  scale = each.scale
-  if scale == 'small':
-    # As it was run, which an older command need not have done as today's does.
-    ran = dict.fromkeys(p.scaled_down for p in known)
-    scale = '; '.join(f'scaled down: {words}' for words in ran) or each.published.small.remark
+  scale = 'scaled down' if each.scale == 'small' else each.scale
   title = f'{each.published.name}: {each.published.source}'
   verdicts, where = each.verdicts or '–', machines or 'not run'
   return [title, scale, rows, each.seeds_words, verdicts, where, commits or '–', stale, left]
+
+
+def _scaled_down(each: coverage_lib.Covered) -> list[str]:
+  """Returns what is smaller than in the paper, as it was run, which an older command need not have done as today's does."""
+  if each.scale != 'small':
+    return []
+  ran = dict.fromkeys(kept.provenance.scaled_down for kept in each.kept)
+  return list(ran) or [each.published.small.words]
 
 
 def _percent(value: float, decimals: int = 1) -> str:
