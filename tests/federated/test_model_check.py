@@ -64,7 +64,8 @@ def test_its_workers_have_the_patience_of_the_machine(rows):
 
   make = made_of(dense, last)
   model = client_work.model_from_keras(make(), np.float32)
-  hasty = machine_lib.Machine(worker_start_timeout_secs=1e-9)  # On a busy machine the worker can be up within a millisecond of ours.
+  # On a busy machine the worker can be up within a millisecond of ours.
+  hasty = machine_lib.Machine(worker_start_timeout_secs=1e-9)
   with pytest.raises(EnvironmentFault, match=r'did not come up within 1e-09 s'):
     model_check.check(make, model, *rows, machine=hasty)
 
