@@ -16,6 +16,7 @@ WRONG = [
   ('run_all', '--model=nowhere:f', 2, "there is no module 'nowhere'"),
   ('compare', '--seeds=0 --setting=a,num_clients=6 --setting=b,dataset=file,partition=iid,data_file={tmp}/missing.npz', 2, 'no such file'),
   ('run_all', '--model=early_models:nothing', 2, "module 'early_models' has no function 'nothing'"),
+  ('compare', '--seeds=0 --setting=a,num_clients=6 --setting=b,dataset=file,data_file={tmp}/rows.npz', 2, 'dataset=file needs a partition of its own'),
   ('run_all', '--dataset=file --data_file={tmp}/missing.npz --partition=iid', 2, 'no such file'),
   ('run_all', '--dataset=file --partition=iid --data_file={tmp}/rows.npz', 2, 'does not fit examples of shape (8,)'),
   ('run_all', '--num_clients=100000 --partition=label_permuted --num_groups=1000 --group_rows=all', 2, 'GB of memory'),

@@ -14,7 +14,7 @@ from typing import Any
 from tff_cluster.base import fields
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering.clustering_config import ClusteringConfig
-from tff_cluster.data import sources
+from tff_cluster.data import datasets, sources
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.experiment.config import ExperimentConfig, TrainingConfig
 from tff_cluster.phases import cost_estimates
@@ -139,6 +139,10 @@ def _read(text: str, config: ExperimentConfig) -> Setting:
     except ValueError as error:
       raise InputError(f'{part}: {error}') from None
   steps: dict[str, Any] = {key: values.pop(key) for key in _OF_TRAINING if key in values}
+  own = values.get('dataset') in datasets.of_users() and values['dataset'] != config.data.dataset
+  if own and 'partition' not in values:
+    # That of the other settings may relabel rows.
+    raise InputError(f'dataset={values["dataset"]} needs a partition of its own, such as by_writer or iid')
   data = _without_what_does_not_apply(dataclasses.replace(config.data, **values), values)  # type: ignore[arg-type]
   oracles = any(clustering.rule.oracle for clustering in config.clusterings)
   planted = sources.planted(data) if oracles else ()
