@@ -1,21 +1,26 @@
-"""Draws docs/pictures/answer.svg, what the demo answers, from the table of docs/tutorials/demo.md."""
+"""Draws docs/pictures/answer.svg, what the demo answers, from the kept results of the demo."""
 
 import pathlib
-import re
 
 from docs.programs import drawing
+from tff_cluster.studies.kept import results
 
 _DOCS = pathlib.Path(__file__).parents[1]
 PICTURE = _DOCS / 'pictures/answer.svg'
-_WIDTH, _LEFT, _RIGHT, _TOP, _STEP = 560, 185, 400, 108, 44
+_WIDTH, _LEFT, _RIGHT, _TOP, _STEP = 560, 205, 420, 108, 44
 
 
 def rows() -> list[tuple[str, float, str]]:
-  """Returns (contender, mean accuracy of the clients in percent, its clusters) of each row after Phase 1."""
-  table = re.findall(
-    r'^\| ([^|]+) \| ([^|]+) \| ([\d.]+)% \| [\d.]+% \|$', (_DOCS / 'tutorials/demo.md').read_text(), re.M
-  )
-  return [(name, float(accuracy), clusters) for name, clusters, accuracy in table if 'Phase 1' not in name]
+  """Returns (contender, mean accuracy of the clients in percent, its clusters) of each line of the kept table."""
+  lines = results.read(_DOCS / 'results/data/demo').lines()
+  return [
+    (
+      line['label'],
+      round(float(line['accuracy']), 1),
+      line['clusters'] + (', overlapping' if line['kind'] == 'overlapping' else ''),
+    )
+    for line in lines
+  ]
 
 
 def draw(found: list[tuple[str, float, str]]) -> str:
@@ -36,7 +41,7 @@ def draw(found: list[tuple[str, float, str]]) -> str:
     )
   for k, (name, value, clusters) in enumerate(found):
     y, fill = _TOP + _STEP * k, drawing.color(0) if k else drawing.COLORS[-1]
-    parts.append(drawing.text(20, y, _title(name)))
+    parts.append(drawing.text(20, y, name if k else 'without clusters'))
     parts.append(
       drawing.text(20, y + 16, 'FedAvg, one model' if not k else f'clusters: {clusters}', 'dim small')
     )
@@ -45,10 +50,6 @@ def draw(found: list[tuple[str, float, str]]) -> str:
     parts.append(f'<circle cx="{_x(value)}" cy="{y}" r="7" fill="{fill}"/>')
     parts.append(drawing.text(_x(value) + 14, y + 5, f'{value}%', 'head' if k else ''))
   return drawing.picture(_WIDTH, _TOP + _STEP * len(found) + 14, says, parts)
-
-
-def _title(name: str) -> str:
-  return 'without clusters' if name.startswith('unclustered') else re.sub(r'\(.*\)|,.*', '', name).strip()
 
 
 def _x(percent: float) -> float:

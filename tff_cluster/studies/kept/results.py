@@ -131,6 +131,20 @@ class Kept:
       raise InputError(f'{self.name}: {column!r} is {line[column]!r}, which is no number') from None
 
 
+def read(folder: Path) -> Kept:
+  """Returns the kept results of a folder.
+
+  Raises:
+    InputError: if it has no provenance.json, or one that is no Provenance.
+  """
+  try:
+    return Kept(folder, Provenance.from_json(files.load_json(folder / FILE)))
+  except FileNotFoundError:
+    raise InputError(f'{folder} has no {FILE}; every kept result says where it comes from') from None
+  except records.Mismatch as error:
+    raise InputError(f'{folder / FILE} {error}') from error
+
+
 def read_all(folder: Path) -> dict[str, Kept]:
   """Returns all kept results below a folder, by name.
 
@@ -138,7 +152,7 @@ def read_all(folder: Path) -> dict[str, Kept]:
     InputError: if a folder has no provenance.json, or one that is no Provenance.
   """
   found = (path for path in sorted(folder.iterdir()) if path.is_dir())
-  return {path.name: _read(path) for path in found if not temporary_folder.is_one(path.name)}
+  return {path.name: read(path) for path in found if not temporary_folder.is_one(path.name)}
 
 
 def check_place(folder: Path, provenance: Provenance) -> None:
@@ -153,7 +167,7 @@ def check_place(folder: Path, provenance: Provenance) -> None:
     raise InputError(
       f'{folder} has files and no {FILE}, so it is no folder of kept results; give another name'
     )
-  if words := _difference(_read(folder).provenance, provenance):
+  if words := _difference(read(folder).provenance, provenance):
     raise InputError(
       f'{folder} holds what was kept of another experiment: {words}; give another name, or remove the folder first'
     )
@@ -181,15 +195,6 @@ def write(folder: Path, provenance: Provenance, texts: Mapping[str, str], pictur
   for path in pictures:
     write_file(folder / path.name, tables.text(path))
   files.save_json(folder / FILE, provenance, seal=False)
-
-
-def _read(folder: Path) -> Kept:
-  try:
-    return Kept(folder, Provenance.from_json(files.load_json(folder / FILE)))
-  except FileNotFoundError:
-    raise InputError(f'{folder} has no {FILE}; every kept result says where it comes from') from None
-  except records.Mismatch as error:
-    raise InputError(f'{folder / FILE} {error}') from error
 
 
 def _table(path: Path) -> Table:
