@@ -75,4 +75,4 @@ def test_the_line_names_what_is_known():
   # Every client and every cluster costs so many times the model, whatever that is.
   unknown = SIZE.words(None)
   more = SIZE.needed(300_000) - SIZE.needed(200_000)
-  assert f' and {more // 400_000} times the model' in unknown and 'available' not in unknown
+  assert f', and {more // 400_000} copies of the model' in unknown and 'available' not in unknown

@@ -277,10 +277,15 @@ class Experiment:
       asked = self.trajectory(members, start, start_round)
       return trajectory.run(asked, last_round, keep, on_round, leave=leave)
 
-  def count(self, outcome: 'trajectory_lib.Outcome') -> None:
-    """Adds what a trajectory cost to what this process has asked for and trained."""
+  def count(self, outcome: 'trajectory_lib.Outcome', counted: int = 0) -> None:
+    """Adds what a trajectory cost to what this process has asked for and trained.
+
+    Args:
+      outcome: Its.
+      counted: Client-rounds of it that another stage stands on.
+    """
     with self._counting:
-      self.asked += outcome.cost.client_rounds
+      self.asked += outcome.cost.client_rounds - counted
       self.trained += outcome.client_rounds_trained
 
   def each(self, work: Callable[[int], _Result], positions: Iterable[int]) -> dict[int, _Result]:

@@ -61,7 +61,8 @@ def run_baseline(experiment: live_experiment_lib.Experiment) -> None:
   last = training.last_round
   with experiment.timed(FEDAVG, last) as figures:
     outcome = train_baseline(experiment)
-    experiment.count(outcome)
+    phase1 = experiment.folder.load_finished(experiment.folder.phase1, phase_files.Phase1)
+    experiment.count(outcome, counted=phase1.stage.cost.client_rounds)
     stage = evaluation.stage(experiment, outcome, last)
     timing = figures(accuracy=stage.evaluation.clients.mean_client_accuracy)
     files.save_json(experiment.folder.baseline, phase_files.Baseline(stage, outcome.checkpoints, timing))
