@@ -15,8 +15,15 @@ def define_flags() -> None:
 def main() -> None:
   folder = RunFolder(run_claim.resume_output_dir(parse.output_dir_from_flags()))
   config = folder.load_config()
-  for clustering in config.clusterings:
-    folder.load_finished(folder.phase3(clustering.label), phase_files.Phase3)
+  labels = [clustering.label for clustering in config.clusterings]
+  parts = [(folder.phase1, phase_files.Phase1), (folder.baseline, phase_files.Baseline)]
+  for label in labels:
+    parts += [(folder.clusters(label), phase_files.Clusters), (folder.phase2(label), phase_files.Phase2)]
+  # The first phase that is missing is named, before TensorFlow is imported.
+  for path, kind in (part for part in parts if not part[0].exists()):
+    folder.load_finished(path, kind)
+  for label in labels:
+    folder.load_finished(folder.phase3(label), phase_files.Phase3)
   from tff_cluster.phases import assembly, session
   from tff_cluster.report import report
 

@@ -25,7 +25,7 @@ def whole(tmp_path_factory):
   """A run whose Phase 1 is done, with files of the later phases that are whole JSON."""
   children.import_what_is_slow()
   folder = after_phase_1.make(tmp_path_factory.mktemp('whole') / 'run', STARTED, np.repeat(np.arange(3), 2))
-  for path in (folder.clusters('kmeans'), folder.phase2('kmeans'), folder.phase3('kmeans')):
+  for path in (folder.baseline, folder.clusters('kmeans'), folder.phase2('kmeans'), folder.phase3('kmeans')):
     files.save_json(path, {'timing': {}})
   return folder
 
@@ -115,6 +115,20 @@ def test_a_damaged_file_of_an_earlier_phase_and_a_phase_that_has_not_run(name, p
   first = f'--config_file={run.config} ' if phase == 'phase1' else ''
   words = f'has no {place} yet: run python -m phases.{phase} {first}--output_dir={run.root} first'
   refused(name, run, run.root, words, capsys)
+
+
+@pytest.mark.parametrize(
+  ('place', 'phase'),
+  [
+    ('phase1.json', 'phase1'),
+    ('phase2/baseline.json', 'phase2'),
+    ('clusterings/kmeans/clusters.json', 'clustering'),
+  ],
+)
+def test_a_report_names_the_first_phase_that_has_not_run(place, phase, run, capsys):
+  (run.root / place).unlink()
+  run.phase3('kmeans').unlink()
+  refused('report', run, run.root, f'has no {place} yet: run python -m phases.{phase} ', capsys)
 
 
 VECTORS = 'store/signatures-1/vectors.npy'
