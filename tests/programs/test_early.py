@@ -108,7 +108,7 @@ def test_what_is_known_is_told_without_tensorflow(row, answers, folder):
   answer, imported = answers[row[:2]]
   *_, expected, words = row
   assert answer.code == expected, answer.err
-  (line,) = (line for line in answer.err.splitlines() if not line.startswith('W'))
+  (line,) = (line for line in answer.err.splitlines() if not line.startswith('warning: '))
   assert line.startswith('error: ') and words.format(tmp=folder) in line
   assert 'tensorflow' not in imported and answer.seconds < 3 * children.SECONDS
   assert nothing_done(answer.out)

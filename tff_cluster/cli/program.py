@@ -16,8 +16,9 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from absl import flags, logging
+from absl import flags
 
+from tff_cluster.base import console_log
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import commands, flagfile, signals
 from tff_cluster.cli import help as help_text
@@ -35,7 +36,7 @@ def run(main: Callable[[], int | None], define_flags: Callable[[], None]) -> Non
   warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
   if sys.stderr is not None:
     faulthandler.enable()
-  logging.use_absl_handler()
+  console_log.use()
   for stream in (sys.stdout, sys.stderr):
     if isinstance(stream, io.TextIOWrapper):
       # A path that is not UTF-8 is shown escaped.

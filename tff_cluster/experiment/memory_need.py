@@ -110,9 +110,7 @@ class Size:
     there = '' if available is None else f', {available / _GB:.1f} GB are available'
     if parameters is None:
       copies = self._copies + _COPIES_OF_SIGNATURES * self.clients
-      return (
-        f'memory: about {self.needed(0) / _GB:.1f} GB, and {copies} copies of the model, whose size is known once it is built{there}'
-      )
+      return f'memory: about {self.needed(0) / _GB:.1f} GB, and {copies} copies of the model, whose size is known once it is built{there}'
     disk = f'signatures on disk: {self.on_disk(parameters) / _GB:.2f} GB'
     return f'memory: about {self.needed(parameters, activations) / _GB:.1f} GB{there}; {disk}'
 

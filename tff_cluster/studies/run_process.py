@@ -19,8 +19,7 @@ from collections.abc import Collection, Iterator, Sequence
 from multiprocessing import connection
 from typing import IO
 
-from absl import logging
-
+from tff_cluster.base import console_log
 from tff_cluster.base.errors import EnvironmentFault, Fault, InputError
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.engine import stock_context, worker_launcher
@@ -192,7 +191,7 @@ def main() -> None:
   signal.signal(signal.SIGTERM, _terminate)
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
   warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
-  logging.use_absl_handler()
+  console_log.use()
   with os.fdopen(os.dup(1), 'w') as answers:
     os.dup2(2, 1)
     try:
