@@ -119,8 +119,8 @@ def _of_phase1(one: pathlib.Path, other: pathlib.Path) -> dict[str, Any]:
       client_signatures.load(RunFolder(folder / str(rounds)), 'weights').vectors for folder in (one, other)
     )
     largest = np.abs(weights - others).max()
-    apart[f'difference after {rounds}'] = f'{largest:.2g}'
-  apart['in % of the largest weight'] = f'{100 * largest / np.abs(weights).max():.2g}'
+    apart[f'difference after {rounds}'] = f'{largest:.1e}'
+  apart['in % of the largest weight'] = f'{100 * largest / np.abs(weights).max():.1e}'
   accuracies, held = (_last(folder).results.phase1.evaluation.client_accuracy for folder in (one, other))
   return {
     'digest': 'same' if _last(one).results.digest == _last(other).results.digest else 'other',

@@ -48,9 +48,9 @@ def _verdict(start, *of_seeds):
 def test_all_clients_means_every_client():
   drawn = made_up.drawn()
   one_short = made_up.drawn(of=made_up.runs(before=(0.20, 0.25), after=(0.90, 0.49)))
-  finding = _verdict('The accuracy of all clients', *(one_short,) * 3)
+  finding = _verdict('The accuracy of all clients more', *(one_short,) * 3)
   assert (finding.verdict, finding.ours) == ('fails', '1.96 times')
-  finding = _verdict('The accuracy of all clients', *(drawn,) * 3)
+  finding = _verdict('The accuracy of all clients more', *(drawn,) * 3)
   assert (finding.verdict, finding.ours) == ('holds', '2.40 times')
 
 
@@ -72,6 +72,20 @@ def test_similarities_are_asked_of_every_final_cluster():
     drawn = made_up.drawn(splits=made_up.splits_of(*tests))
     finding = _verdict('Similarity within', drawn, drawn, drawn)
     assert finding.verdict == verdict and ('3 of 6 final clusters' in finding.note) is (verdict != 'fails')
+
+
+def test_similarities_of_clusters_that_mix_groups_cancel_and_tell_nothing():
+  mixed = made_up.drawn(recovery={'group': (0.5,)})
+  finding = _verdict('Similarity within', mixed, mixed, mixed)
+  assert finding.verdict == 'not decidable here' and 'cancel in a mean' in finding.note
+
+
+def test_a_rise_that_the_paper_printed_is_of_its_own_setting():
+  (claim,) = (
+    c for c in sattler2019.PUBLISHED['cfl/figure3'].claims if c.words.startswith('The first split')
+  )
+  rows = {tables.FIGURE3.rows[0].name: made_up.drawn()}
+  assert claim.check(stacked(rows, rows, rows), 'scaled down').verdict == 'not decidable here'
 
 
 def test_without_any_split_it_is_not_shown_that_splits_do_no_harm():

@@ -122,11 +122,11 @@ class Split(Test):
   """A time that a cluster of a method that alternates was found stationary and tested, with client ids.
 
   Attributes:
-    half_accuracy: None, or for each half its clients' mean test accuracy in the round of the split and in up to five
-      rounds after it.
+    half_rise: None, or for each half what the client of it that rises least gains: its highest test accuracy in up to five
+      rounds after the split, less that in the round of the split.
   """
 
-  half_accuracy: list[list[float]] | None = dataclasses.field(default=None, kw_only=True)
+  half_rise: list[float] | None = dataclasses.field(default=None, kw_only=True)
 
 
 @dataclasses.dataclass(frozen=True)

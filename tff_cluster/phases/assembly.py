@@ -278,13 +278,15 @@ def _joint_recovery(
 
 
 def _split(test: recursion_lib.Test, accuracy: np.ndarray, population: population_lib.Population) -> Split:
-  """Returns a test of CFL with what its halves had before they were parted, and in the rounds after."""
+  """Returns a test of CFL with what each of its halves gained in the rounds after they were parted."""
   if test.verdict != 'split' or test.halves is None:
     return Split(**vars(test))
   position = {client_id: k for k, client_id in enumerate(population.client_ids)}
-  rounds = accuracy[test.round - 1 : test.round + _AFTER_SPLIT]
-  halves = [rounds[:, [position[i] for i in half]].mean(axis=1) for half in test.halves]
-  return Split(**vars(test), half_accuracy=[half.tolist() for half in halves])
+  at_split, after = accuracy[test.round - 1], accuracy[test.round : test.round + _AFTER_SPLIT]
+  rise = after.max(axis=0, initial=0.0) - at_split if len(after) else np.zeros_like(at_split)
+  return Split(
+    **vars(test), half_rise=[float(rise[[position[i] for i in half]].min()) for half in test.halves]
+  )
 
 
 def _candidates(folder: RunFolder, kind: str, population: population_lib.Population) -> list[Candidate]:

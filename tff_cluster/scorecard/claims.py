@@ -110,6 +110,7 @@ class Claim:
     parts: What it needs.
     enough: How many parts must hold; None: all.
     undecidable: Returns why these rows cannot tell, empty where they can; asked once all rows were run.
+    is_of_its_setting: Whether a limit of it is a number that the paper printed of its own setting.
   """
 
   words: str
@@ -118,6 +119,7 @@ class Claim:
   parts: tuple[Part, ...]
   enough: int | None = None
   undecidable: Callable[[Rows], str] | None = None
+  is_of_its_setting: bool = False
 
   @property
   def names(self) -> tuple[str, ...]:
@@ -126,8 +128,8 @@ class Claim:
 
   @property
   def is_of_levels(self) -> bool:
-    """Whether it is about percent as they are, not about differences or ratios: another setting has levels of its own."""
-    return any(part.show is show_percent for part in self.parts)
+    """Whether it is about percent as they are, not about differences or ratios, or about a printed number: another setting has its own."""
+    return self.is_of_its_setting or any(part.show is show_percent for part in self.parts)
 
   def check(self, rows: Rows, remark: str = '') -> Finding:
     """Returns how the claim fares.

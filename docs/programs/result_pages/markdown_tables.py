@@ -31,7 +31,7 @@ def pivot(place: str, first: str, cells: Sequence[tuple[str, str, str]]) -> str:
 
 
 def cell(text: str, unit: str, places: int | None = None) -> str:
-  """Returns a cell as pages show it: with at most two decimals, its unit behind it, and a dash for nothing.
+  """Returns a cell as pages show it: with at most two decimals, its unit behind it, and a dash for nothing; powers of ten as they are kept.
 
   Args:
     text: What is kept.
@@ -42,6 +42,8 @@ def cell(text: str, unit: str, places: int | None = None) -> str:
     value = float(text)
   except ValueError:
     return text or '–'
+  if 'e' in text:
+    return text
   places = decimals(text) if places is None else places
   if unit in _SIGNED:
     return signed(value, min(places, 2) or 1)

@@ -19,13 +19,13 @@ def test(
   rise: float = 0.25,
   similarity: float = 0.02,
   gap: float = 0.3,
+  mean_norm: float = 0.3,
   cluster=('a', 'b', 'c', 'd'),
 ) -> Split:
   """Returns a test of a cluster."""
-  halves = [[0.20, 0.20 + rise, 0.30], [0.20, 0.22, 0.21]] if verdict == 'split' else None
   told = {
-    'round': number, 'verdict': verdict, 'half_accuracy': halves, 'mean_similarity': similarity,
-    'similarity_gap': gap, 'cluster': list(cluster),
+    'round': number, 'verdict': verdict, 'half_rise': [rise, rise / 25] if verdict == 'split' else None, 'mean_similarity': similarity,
+    'similarity_gap': gap, 'cluster': list(cluster), 'mean_update_norm': mean_norm, 'max_update_norm': 1.0,
   }  # fmt: skip
   return in_json.record(Split, told)
 
@@ -91,14 +91,19 @@ def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
       ('A distinct gap', drawn(splits=splits_of(test(50, gap=0.05), test(100), test(150), *LAST))),
       ('Three splits', drawn(splits=splits_of(test(50), test(100), test(100), *LAST))),
       ('The first split', drawn(splits=splits_of(test(50, rise=0.19), test(100), test(150), *LAST))),
+      ('Every split', drawn(splits=splits_of(test(50), test(100), test(150, rise=0.0), *LAST))),
+      (
+        'Training has converged',
+        drawn(splits=splits_of(test(50, mean_norm=0.7), test(100), test(150), *LAST)),
+      ),
       ('All clusters', drawn(recovery={'group': (0.9,)})),
       (
         'Similarity within',
         drawn(splits=splits_of(test(50), LAST[0], test(200, 'stopped', similarity=0.3, cluster=CLUSTERS[1]))),
       ),
-      ('The accuracy of all clients', drawn(of=runs(after=(0.70, 0.45)))),
+      ('The accuracy of all clients more', drawn(of=runs(after=(0.70, 0.45)))),
       ('Clients are never', drawn(windows={'accuracy_end': (20.0,)})),
-      ('Accuracy ends close to', drawn(windows={'accuracy_end': (50.0,)})),
+      ('The accuracy of all clients ends', drawn(of=runs(after=(0.59, 0.70)))),
     ):
       yield start, {found.row.name: found}
     return
@@ -107,10 +112,11 @@ def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
       f'{variant}: clients that agree',
       split_rows(**{f'labels skewed; {guarded}': {'num_clusters': (2,)}}),
     )
-    yield (
-      f'{variant}: planted groups',
-      split_rows(**{f'rotated, 2 groups; {guarded}': {'recovery': {'group': (0.5,)}}}),
-    )
+    for start, groups in (('groups that swap', 'labels swapped'), ('groups of turned', 'rotated')):
+      yield (
+        f'{variant}: {start}',
+        split_rows(**{f'{groups}, 2 groups; {guarded}': {'recovery': {'group': (0.5,)}}}),
+      )
     worse = {'windows': {'accuracy_end': (20.0,)}}
     yield f'{variant}: clients are never', split_rows(**{f'IID; {guarded}': worse})
     yield f'{variant}: clients of planted', split_rows(**{f'labels swapped, 4 groups; {guarded}': worse})
