@@ -81,9 +81,7 @@ def test_similarities_of_clusters_that_mix_groups_cancel_and_tell_nothing():
 
 
 def test_a_rise_that_the_paper_printed_is_of_its_own_setting():
-  (claim,) = (
-    c for c in sattler2019.PUBLISHED['cfl/figure3'].claims if c.words.startswith('The first split')
-  )
+  (claim,) = (c for c in sattler2019.PUBLISHED['cfl/figure3'].claims if c.words.startswith('The first split'))
   rows = {tables.FIGURE3.rows[0].name: made_up.drawn()}
   assert claim.check(stacked(rows, rows, rows), 'scaled down').verdict == 'not decidable here'
 
