@@ -226,9 +226,14 @@ def test_phase_1_is_judged_on_the_global_test_set_after_its_last_round():
 def test_means_stand_beside_means_in_claims_about_table_1():
   first, second = PUBLISHED['table1'].claims
   low = made_up.rows(('kmeans', 'highest', 0.5))  # A highest accuracy is not asked.
-  assert first.check(stacked(low, low, low)).verdict == 'holds'
-  assert first.check(stacked(*(made_up.rows(('hierarchical', 'own_mean', 0.999)),) * 3)).verdict == 'fails'
-  assert second.check(stacked(*(made_up.rows(('hierarchical', 'own_99', 0.1)),) * 3)).verdict == 'fails'
+  for claim, rows, held in (
+    (first, low, 2),
+    (first, made_up.rows(('hierarchical', 'own_mean', 0.999)), 0),
+    (second, low, 2),
+    (second, made_up.rows(('hierarchical', 'own_99', 0.1)), 0),
+  ):
+    finding = claim.check(stacked(rows, rows, rows))
+    assert finding.verdict == 'not decidable here' and f'so in {held} of 2' in finding.ours
 
 
 def test_weighting_is_judged_as_finely_as_it_is_printed():

@@ -99,8 +99,19 @@ _EQUATION = 'Incongruent: ∇R₁ = −(a₂/a₁) ∇R₂'
 
 
 def _fulfilled(words):
-  """The verdict of a claim where nothing contradicts it; four are true whatever is computed."""
-  return 'not decidable here' if words in (_NO_LINE, _NONE_FITS, _OPPOSITE, _EQUATION) else 'holds'
+  """The verdict of a claim where nothing contradicts it; some are true whatever is computed."""
+  algebra = (
+    _NO_LINE,
+    _NONE_FITS,
+    f'Right: {_MEAN_VANISHES}',
+    _NOT_CURED,
+    _CONVERGES,
+    _POSITIVE,
+    _OPPOSITE,
+    _EQUATION,
+    _AREA,
+  )
+  return 'not decidable here' if words in algebra else 'holds'
 
 
 _AREA = 'Congruent: there is an area where both risks are smallest'

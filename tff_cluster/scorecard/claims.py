@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tff_cluster.base.words import plural, signed
+from tff_cluster.base.words import plural, series, signed
 from tff_cluster.scorecard import units, verdicts
 from tff_cluster.scorecard.intervals import student_interval
 from tff_cluster.scorecard.rows import Ours
@@ -20,6 +20,8 @@ HOLDS, FAILS = 'holds', 'fails'
 VERDICTS = (HOLDS, FAILS, verdicts.UNDECIDED, *verdicts.FEW.values(), NOT_DECIDABLE, NOT_RUN)
 _OF_PLACE = {verdicts.INSIDE: HOLDS, verdicts.OUTSIDE: FAILS}
 _LEVEL = 'a level is one of the paper’s own setting'
+# Points, of pairs of clients: between those that hold a common label and the others. A clustering that ignores labels has 0.
+ALIKE = 5.0
 _NAMED = 4  # Parts, or missing rows, that are named; the others are counted.
 
 Rows = Mapping[str, Ours]
@@ -300,6 +302,33 @@ def all_fedavg(rows: Rows) -> str:
   if any(count != 1 for ours in rows.values() for count in ours.num_clusters):
     return ''
   return 'every run ended with one cluster, which is FedAvg bit for bit: clustering can neither gain nor lose'
+
+
+def no_clusters(rows: Rows) -> str:
+  """Returns why rows cannot tell what clusters gain or cost: as `all_fedavg`, or where every client of a row is alone; else nothing."""
+  alone = [name for name, ours in rows.items() if ours.alone and all(ours.alone)]
+  return all_fedavg(rows) or (
+    f'every client is alone in every run of {series(alone)}, which is training without the others'
+    if alone
+    else ''
+  )
+
+
+def alike(row: str) -> Part:
+  """Returns the part that clients with a common label are more often in one cluster than others, by ALIKE points of pairs."""
+
+  def read(ours: Ours) -> list[float]:
+    return [math.nan if None in pair else 100.0 * (pair[0] - pair[1]) for pair in ours.together]  # type: ignore[operator]
+
+  return Part(row, (row,), of(row, read), ALIKE)
+
+
+def all_alike(rows: Rows) -> str:
+  """Returns why rows cannot tell whether similar clients are together, where all are similar or none is; else nothing."""
+  pairs = [pair for ours in rows.values() for pair in ours.together]
+  return (
+    'all pairs of clients hold a common label, or none does' if any(None in pair for pair in pairs) else ''
+  )
 
 
 def _on_side(part: Part, where: str, values: Sequence[float]) -> bool:

@@ -246,6 +246,13 @@ class Ours:
     return found
 
   @cached_property
+  def alone(self) -> tuple[bool, ...]:
+    """Whether every client has a cluster of its own, at the end."""
+    return tuple(
+      len(c.clusters) > 1 and all(len(members) == 1 for members in c.clusters) for c in self.clusterings
+    )
+
+  @cached_property
   def recovery(self) -> Mapping[str, tuple[float | None, ...]]:
     """Adjusted Rand index by name of the planted groups; None where it is not defined."""
     names = dict.fromkeys(name for c in self.clusterings for name in c.recovery)

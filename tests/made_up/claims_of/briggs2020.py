@@ -9,8 +9,8 @@ from tff_cluster.scorecard.rows import COLUMNS, Ours, Row
 
 NAMES = tuple(briggs2020.PUBLISHED)
 ROUNDS = 50
-# Nothing can come out against them.
-ARITHMETIC = ('FedAvg ends at 80%',)
+# What nothing decides, and what says why.
+UNDECIDABLE = {'FedAvg ends at 80%': 'no single model'}
 Rows = dict[str, Ours]
 
 
@@ -22,7 +22,7 @@ def reproduced(row: Row, percent, baseline, **changes) -> Ours:
   columns, baseline_columns = ({c: (v,) for c, v in each.items()} for each in (ours, theirs))
   fields = {
     'columns': columns, 'windows': columns, 'baseline_columns': baseline_columns, 'baseline_windows': baseline_columns,
-    'seeds': (0,), 'num_clusters': (4,), 'threshold': (3.0,), 'rounds_after': after, 'rounds_end': ROUNDS,
+    'seeds': (0,), 'num_clusters': (4,), 'alone': (False,), 'threshold': (3.0,), 'rounds_after': after, 'rounds_end': ROUNDS,
     'accuracy_by_seed': (dict.fromkeys(clustered, ours['accuracy_end']),),
     'baseline_by_seed': (
       dict.fromkeys(range(1, ROUNDS - 9), 10.0) | dict.fromkeys(range(ROUNDS - 9, ROUNDS + 1), theirs['accuracy_end']),
@@ -67,7 +67,8 @@ def good(name: str) -> Rows:
       elif row.settings['phase1_rounds'] == 1:
         rows[row.name] = reproduced(row, (98.0, 98.9, 50.0, 70.0), fedavg, num_clusters=(3,))
       else:
-        rows[row.name] = reproduced(row, fedavg, fedavg, num_clusters=(1,))
+        split = row.name == 'cf 0.1, n 5'
+        rows[row.name] = reproduced(row, fedavg, fedavg, num_clusters=(1 + split,))
     return rows
   if 'figure' in name:
     (row,) = published.rows
@@ -96,7 +97,14 @@ def _filled(name: str, found: Ours) -> Ours:
   if name == 'fl_hc/table3':
     theirs |= {c: ours[c] + 0.6 for c in ('accuracy_end', 'share_end') if theirs[c] < ours[c] + 0.6}
   if name in ('fl_hc/table4', 'fl_hc/table4_late'):
-    ours['accuracy_end'] = {'l1': 99.4, 'l2': 98.6, 'cosine': 97.8}[metric]
+    # Print spreads more over the linkages of L2 and of cosine.
+    of_metric = {
+      'l1': (99.3, 99.4, 90.0, 92.0),
+      'l2': (95.2, 98.6, 70.0, 83.0),
+      'cosine': (90.9, 97.8, 40.0, 71.0),
+    }
+    ours = dict(zip(COLUMNS, of_metric[metric], strict=True))
+    theirs |= {c: min(theirs[c], ours[c] - 0.6) for c in COLUMNS}
     theirs['accuracy_end'] = ours['accuracy_end'] - 0.3
   if name == 'fl_hc/table5':
     ours['accuracy_end'] = 99.1 if metric == 'cosine' else 98.6 if linkage != 'ward' else 98.7
@@ -123,6 +131,7 @@ FAULTS = {
     ),
   ],
   'fl_hc/table2': [
+    ('FL+HC comes within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', dict.fromkeys(range(11, 40), 50.0)),
     ('For all combinations', 'cf 0.2, n 10', 'baseline', {'accuracy_end': 98.9}),
     ('The four planted groups', 'cf 0.5, n 1', 'recovery', {'group': (0.97,)}),
     ('Right after the clustering accuracy', 'cf 0.5, n 1', 'ours', {'accuracy_after': 97.5}),
@@ -146,10 +155,10 @@ FAULTS = {
   ],
   'fl_hc/table4': [
     ('Every row ends similar', 'cosine, single', 'baseline', {'accuracy_end': 98.8}),
-    ('At the end at least 1.2', 'cosine, single', 'baseline', {'share_end': 50.0}),
+    ('At the end at least 1.2', 'cosine, single', 'baseline', {'share_end': 70.0}),
     ('L1 performs best', 'L2, single', 'ours', {'accuracy_after': 75.0}),
     ('L1: right after the clustering', 'L1, average', 'ours', {'accuracy_after': 99.1}),
-    ('L1: to the accuracy', 'L1, complete', 'baseline_by_seed', {30: 99.2}),
+    ('L1: to the accuracy', 'L1, complete', 'baseline_by_seed', {30: 99.4}),
     ('Most clients are', 'L2, complete', 'ours', {'share_end': 125.0}),
     ('The linkage has a negligible', 'cosine, average', 'ours', {'accuracy_end': 97.0}),
     ('L1 with complete linkage', 'L1, complete', 'baseline', {'accuracy_end': 100.4}),
@@ -174,7 +183,7 @@ FAULTS = {
     ('After more than one round FL+HC', 'cf 0.1, n 3', 'ours', {'accuracy_end': 99.3}),
     ('After one round IID', 'cf 0.1, n 1', 'num_clusters', (1,)),
     ('After one round the split', 'cf 0.1, n 1', 'ours', {'accuracy_end': 97.5}),
-    ('FedAvg ends at 99.1%', 'cf 1.0, n 10', 'baseline', {'accuracy_end': 98.0}),
+    ('FedAvg ends at 99.1%', 'cf 1.0, n 1', 'baseline', {'accuracy_end': 98.0}),
     ('L2 does not', 'L2, single', 'num_clusters', (2,)),
     ('Cosine does not', 'cosine, single', 'num_clusters', (2,)),
     ('L1 splits', 'L1, average', 'num_clusters', (1,)),
@@ -189,11 +198,14 @@ FAULTS = {
     ('FL+HC comes within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', dict.fromkeys(range(11, 40), 50.0)),
     ('In every round', 'cf 0.2, n 10', 'baseline_share_by_seed', {30: 87.0}),
   ],
-  'fl_hc/figure3': [('In every round', 'cf 0.2, n 10', 'baseline_share_by_seed', {30: 77.0})],
+  'fl_hc/figure3': [
+    ('FL+HC comes within 1 point', 'cf 0.2, n 10', 'accuracy_by_seed', dict.fromkeys(range(11, 40), 50.0)),
+    ('In every round', 'cf 0.2, n 10', 'baseline_share_by_seed', {30: 77.0}),
+  ],
   'fl_hc/figure4': [('FL+HC gains little', 'cf 0.1, n 5', 'ours', {'share_end': 57.0})],
   'fl_hc/figure5': [
     ('L1: right after the clustering', 'L1, complete', 'ours', {'accuracy_after': 99.1}),
-    ('L1: to the accuracy', 'L1, complete', 'baseline_by_seed', {30: 99.2}),
+    ('L1: to the accuracy', 'L1, complete', 'baseline_by_seed', {30: 99.4}),
   ],
   'fl_hc/figure6': [('At the end at least 1.1', 'L1, complete', 'baseline', {'share_end': 54.0})],
 }  # fmt: skip

@@ -51,6 +51,7 @@ _OF_FIGURE1 = {
     'IID, B = inf with E = 1 does not': {'IID, B inf, E 1': (97.5, 20, 0.1)},
     'IID, B = inf takes': {'IID, B inf, E 5': (98.0, 6, 0.1)},
     'IID, B = 10 is the most accurate': {'IID, B 50, E 1': (99.1, 5, 0.1)},
+    'IID, B = 50 and B = 10': {'IID, B 50, E 1': (98.5, 9, 0.1)},
     'IID, more epochs': {'IID, B 10, E 5': (99.3, 7, 0.1)},
     'Non-IID, B = 10 is the most accurate': {'non-IID, B 50, E 1': (96.5, 9, 1.0)},
     'Non-IID, B = inf is the least': {'non-IID, B inf, E 1': (98.5, 30, 3.0)},
@@ -61,26 +62,35 @@ _OF_FIGURE1 = {
   }
 }  # fmt: skip
 _GATE = 'the combination is the bottleneck'
+_MISTAKES = 'the combination reinforces mistakes'
 _OF_TABLES = {
   'fedex/table1': {
-    'FedAvg without clusters is more accurate than FedEx with 3': {'of3': {'baseline_global': (77.0,)}},
-    'FedAvg without clusters is more accurate than FedEx with 4': {'of4': {'baseline_global': (9.0,)}},
+    'FedAvg without clusters is more accurate than FedEx with 3': {'of3': {'baseline_windows': {'accuracy_end': (77.0,)}}},
+    'FedAvg without clusters is more accurate than FedEx with 4': {'of4': {'baseline_windows': {'accuracy_end': (9.0,)}}},
     'FedEx with 3 clusters is more accurate': {'of3': {'experts': (_experts(0.7798, (0.5, 0.7798, 0.6), (1, 1, 1), gate=0.99),)}},
     'FedEx is less accurate': {'of4': {'experts': (_experts(0.8, (0.5, 0.6, 0.6, 0.6), (1, 1, 1, 1), gate=0.99),)}},
     'FedEx with 4 clusters is less accurate': {'of4': {'experts': (_experts(0.55, (0.1, 0.5, 0.6, 0.6), (1, 1, 1, 1), gate=0.99),)}},
     f'With 3 clusters {_GATE}': {'of3': {'experts': (_experts(0.78, (0.5, 0.6, 0.6), (1, 1, 1), gate=0.9),)}},
     f'With 4 clusters {_GATE}': {'of4': {'experts': (_experts(0.1, (0.5, 0.6, 0.6, 0.6), (1, 1, 1, 1), gate=0.9),)}},
+    f'With 3 clusters {_MISTAKES}': {'of3': {'experts': (_experts(0.95, (0.5, 0.6, 0.6), (1, 1, 1)),)}},
+    f'With 4 clusters {_MISTAKES}': {'of4': {'experts': (_experts(0.95, (0.5, 0.6, 0.6, 0.6), (1, 1, 1, 1)),)}},
   },
   'fedex/table2': {
-    'FedAvg without clusters is more accurate than FedEx with 3': {'of3': {'baseline_global': (77.0,)}},
-    'FedAvg without clusters is more accurate than FedEx with 4': {'of4': {'baseline_global': (9.0,)}},
+    'FedAvg without clusters is more accurate than FedEx with 3': {'of3': {'baseline_windows': {'accuracy_end': (77.0,)}}},
+    'FedAvg without clusters is more accurate than FedEx with 4': {'of4': {'baseline_windows': {'accuracy_end': (9.0,)}}},
     'FedEx with 3 clusters is more accurate': {'of3': {'experts': (_experts(0.7, (0.75, 0.4, 0.5), (1, 1, 1), gate=0.99),)}},
     'FedEx with 4 clusters is more accurate': {'of4': {'experts': (_experts(0.5, (0.75, 0.4, 0.5, 0.1), (1, 1, 1, 1), gate=0.99),)}},
     'FedEx is less accurate': {'of4': {'experts': (_experts(0.9, (0.5, 0.6, 0.6, 0.6), (1, 1, 1, 1), gate=0.99),)}},
     f'With 3 clusters {_GATE}': {'of3': {'experts': (_experts(0.78, (0.5, 0.6, 0.6), (1, 1, 1), gate=0.7),)}},
     f'With 4 clusters {_GATE}': {'of4': {'experts': (_experts(0.1, (0.5, 0.6, 0.6, 0.6), (1, 1, 1, 1), gate=0.7),)}},
+    f'With 3 clusters {_MISTAKES}': {'of3': {'experts': (_experts(0.95, (0.5, 0.6, 0.6), (1, 1, 1)),)}},
+    f'With 4 clusters {_MISTAKES}': {'of4': {'experts': (_experts(0.95, (0.5, 0.6, 0.6, 0.6), (1, 1, 1, 1)),)}},
     'All clients that hold': {'of4': {'shared': {'source': ([[40, 45, 0, 0], [1, 0, 14, 0]],)}}},
+    'Clients that hold CIFAR-10': {'of4': {'shared': {'source': ([[40, 45, 0, 0], [15, 0, 0, 0]],)}}},
   },
   'fedex/figure2': {'Clients with similar data': {'of4': {'together': ((0.2, 0.5),)}}},
-  'fedex/figure3': {'All clients that hold': {'of4': {'shared': {'source': ([[40, 45, 0, 0], [0, 0, 8, 7]],)}}}},
+  'fedex/figure3': {
+    'All clients that hold': {'of4': {'shared': {'source': ([[40, 45, 0, 0], [0, 0, 8, 7]],)}}},
+    'Clients that hold CIFAR-10': {'of4': {'shared': {'source': ([[0, 45, 40, 0], [0, 0, 15, 0]],)}}},
+  },
 }  # fmt: skip

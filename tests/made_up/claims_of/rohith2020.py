@@ -8,6 +8,11 @@ from tff_cluster.papers.rohith2020.tables import DYNAMIC, HIERARCHICAL, KMEANS
 from tff_cluster.scorecard.rows import Ours, Run
 
 NAMES = tuple(rohith2020.PUBLISHED)
+# What nothing decides, and what says why.
+UNDECIDABLE = {
+  'Clients of both are more accurate': 'quoted of another',
+  'Fewer clients than with hierarchical': 'quoted of another',
+}
 ROWS = {'kmeans': KMEANS, 'dynamic_distance': DYNAMIC, 'hierarchical': HIERARCHICAL}
 _BASELINE_GLOBAL = 0.92
 # Shares by method: the paper's numbers where it prints them (tables 1 to 3).
@@ -86,7 +91,9 @@ def run(
     'baseline': stage([baseline_mean - 0.01, baseline_mean + 0.01], _BASELINE_GLOBAL),
     'clusterings': [clustering],
   })  # fmt: skip
-  return Ours(ROWS[method], (Run(seed, made, made.clusterings[0]),))
+  found = Ours(ROWS[method], (Run(seed, made, made.clusterings[0]),))
+  found.__dict__['together'] = ((told.get('together', 0.5), 0.2),)
+  return found
 
 
 def rows(*changes: tuple[str, str, float], **more) -> dict[str, Ours]:
@@ -106,9 +113,6 @@ def good(name: str) -> dict[str, Ours]:
 
 def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
   """Yields how the words of a claim start, and rows on which it fails."""
-  if name.endswith('table1'):
-    yield 'Clients of both are more accurate', rows(('kmeans', 'blended_mean', 0.98))
-    yield 'Fewer clients than with hierarchical', rows(('dynamic_distance', 'blended_99', 0.7))
   if name.endswith('table2'):
     for kind in ('blended', 'own'):
       yield (
@@ -123,6 +127,8 @@ def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
         f'Dynamic clustering: clients do better than with FedAvg without clusters: {kind}',
         rows(('dynamic_distance', f'{kind}_mean', 0.93)),
       )
+    for method, words in (('kmeans', 'K-means'), ('dynamic_distance', 'Dynamic clustering')):
+      yield f'{words}: similar clients', rows((method, 'together', 0.2))
   if name.endswith('table3'):
     for method, words in (('kmeans', 'K-means'), ('dynamic_distance', 'Dynamic clustering')):
       yield (

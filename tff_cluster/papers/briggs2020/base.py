@@ -1,21 +1,24 @@
 """Limits that several claims of FL+HC share, and which rows a claim is about."""
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from tff_cluster.papers.briggs2020 import tables
 from tff_cluster.scorecard import units
-from tff_cluster.scorecard.rows import Row
+from tff_cluster.scorecard.rows import COLUMNS, Row
 
 # Section III.A: FedAvg on IID clients at round 50, for all client fractions.
 IID_ACCURACY = 99.1
-# Points of accuracy: "remains the same", "similar", "negligible", "very slightly"; and of clients where some have more than others, since what
+# Points of accuracy: "remains the same", "similar", "negligible"; and of clients where some have more than others, since what
 # the paper prints of its own orders of shares differs by less than SAME_SHARE.
 SAME = units.EQUIVALENT
-# The same of ratios to FedAvg, whose accuracies are near 100%.
-RATIO = SAME / 100.0
 # Points of clients, likewise: a share of clients at a hard target moves that much between seeds.
 SAME_SHARE = units.SHARE.margin
+# Both by column of a table; and of ratios to FedAvg, whose accuracies are near 100%.
+LIMITS: Mapping[str, float] = dict(zip(COLUMNS, (SAME, SAME, SAME_SHARE, SAME_SHARE), strict=True))
+RATIOS: Mapping[str, float] = dict(
+  zip(COLUMNS, (SAME / 100.0, SAME / 100.0, units.RATIO, units.RATIO), strict=True)
+)
 # Points of accuracy. Section III.A: "within 0.1%".
 NEAR_IID = 0.1
 # Half of the last printed digit: what is nearer than this prints the same. It decides where the paper's own words turn on a digit.

@@ -106,6 +106,12 @@ CLAIMS = MappingProxyType(
         _more(_against(IID, 10, 50, None), _best, _SLIGHTLY), _faster(_against(IID, 10, 50, None)),
       ),
       _claim(
+        f'IID, B = 50 and B = 10 produce similar results: best accuracies within {units.EQUIVALENT:g} points, for every E',
+        tuple(
+          claims.same(f'{a} and {b}', (a, b), claims.of(a, _best), claims.of(b, _best)) for a, b in _against(IID, 50, 10)
+        ),
+      ),
+      _claim(
         f'IID, more epochs mean a higher accuracy (by {_SLIGHTLY:g} points) and fewer rounds to {_TARGET:g}%, for every B',
         _more(_EPOCHS, _best, _SLIGHTLY), _faster(_EPOCHS),
       ),

@@ -19,6 +19,7 @@ from tff_cluster.papers.rohith2020.tables import (
   HIERARCHICAL,
   KMEANS,
   PAPER,
+  QUOTED,
   at_target,
   cluster_scores,
   globally,
@@ -27,7 +28,7 @@ from tff_cluster.papers.rohith2020.tables import (
 )
 from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.cells import Read
-from tff_cluster.scorecard.claims import Claim, Part
+from tff_cluster.scorecard.claims import Claim, Part, Rows
 from tff_cluster.scorecard.rows import Row
 
 _BY = f'(by {units.EQUIVALENT:g} points)'
@@ -59,14 +60,20 @@ def _table1() -> tuple[Claim, ...]:
     Claim(
       f'Clients of both are more accurate than those of hierarchical clustering: means over clients {_BY}', source,
       '99.6% and 99.7% (the highest), hierarchical 98.1% (a mean)',
-      tuple(part for row in _METHODS for part in _across(row, HIERARCHICAL, mean_client('blended'), mean_client('own'))),
+      tuple(part for row in _METHODS for part in _across(row, HIERARCHICAL, mean_client('blended'), mean_client('own'))), undecidable=_quoted,
     ),
     Claim(
       f'Fewer clients than with hierarchical clustering are as accurate: clients at 99% {_BY}', source,
       '26% and 28% (at the highest), hierarchical 67% (at 99%)',
-      tuple(part for row in _METHODS for part in _across(HIERARCHICAL, row, at_target('own'), at_target('blended'))),
+      tuple(part for row in _METHODS for part in _across(HIERARCHICAL, row, at_target('own'), at_target('blended'))), undecidable=_quoted,
     ),
   )  # fmt: skip
+
+
+def _quoted(rows: Rows) -> str:
+  """Returns why no run of table 1 decides a claim about what it quotes."""
+  del rows
+  return QUOTED
 
 
 def _table2() -> tuple[Claim, ...]:
@@ -86,6 +93,13 @@ def _table2() -> tuple[Claim, ...]:
       )
       for row in _METHODS
     ]  # fmt: skip
+  found += [
+    Claim(
+      f'{row.name}: similar clients are formed into clusters: of pairs that hold a common label, at least {claims.ALIKE:g} points more are in one '
+      'cluster than of the others', f'{PAPER}, section 8', 'said in words', (claims.alike(row.name),), undecidable=claims.all_alike,
+    )
+    for row in _METHODS
+  ]  # fmt: skip
   return tuple(found)
 
 
