@@ -30,6 +30,11 @@ _ELSEWHERE = (
 )
 
 
+_OF_NO_CLUSTERS = (
+  'the ratio to FedAvg tells nothing of clusters: all clients have one model, or each is alone, in every run'
+)
+
+
 @dataclasses.dataclass(frozen=True)
 class Cell:
   """A number of a table: what is printed, and how ours is read.
@@ -212,6 +217,7 @@ def line(
     *found.departures,
     *([cell.note] if cell.note else []),
     *reason,
+    *([_OF_NO_CLUSTERS] if ratio_verdict == NOT_DECIDABLE else []),
     *_seed_notes(found, judged, reached),
   ]
   return dataclasses.replace(
@@ -269,6 +275,8 @@ def _ratio(cell: Cell, found: Ours, values: Sequence[float | None], outcome: str
   mean = float(sum(ratios) / len(ratios))
   if not is_judged or cell.ratio is None:
     return mean, ''
+  if found.has_no_clusters:
+    return mean, NOT_DECIDABLE
   place = verdicts.place(ratios, cell.ratio - units.RATIO, cell.ratio + units.RATIO)
   return mean, _OF_PLACE.get(place, place)
 

@@ -306,7 +306,7 @@ def all_fedavg(rows: Rows) -> str:
 
 def no_clusters(rows: Rows) -> str:
   """Returns why rows cannot tell what clusters gain or cost: as `all_fedavg`, or where every client of a row is alone; else nothing."""
-  alone = [name for name, ours in rows.items() if ours.alone and all(ours.alone)]
+  alone = [name for name, ours in rows.items() if ours.has_no_clusters and any(ours.alone)]
   return all_fedavg(rows) or (
     f'every client is alone in every run of {series(alone)}, which is training without the others'
     if alone

@@ -252,6 +252,12 @@ class Ours:
       len(c.clusters) > 1 and all(len(members) == 1 for members in c.clusters) for c in self.clusterings
     )
 
+  @property
+  def has_no_clusters(self) -> bool:
+    """Whether no run has one of several clients beside others: all end with one cluster, or each with every client alone."""
+    one = bool(self.num_clusters) and all(count == 1 for count in self.num_clusters)
+    return one or (bool(self.alone) and all(self.alone))
+
   @cached_property
   def recovery(self) -> Mapping[str, tuple[float | None, ...]]:
     """Adjusted Rand index by name of the planted groups; None where it is not defined."""

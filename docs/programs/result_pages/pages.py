@@ -147,6 +147,10 @@ class Page:
     self._chosen(name, 'scorecard', where)
     return scorecard_table.table(self.results(name), claims, **where)
 
+  def ratios(self, name: str) -> str:
+    """Returns the ratios to FedAvg that a scorecard judges, see scorecard_table.ratios."""
+    return scorecard_table.ratios(self.results(name))
+
   def seeds(self, name: str) -> str:
     """Returns over how many seeds kept results are, in words."""
     count = len(self.results(name).provenance.seeds)

@@ -59,6 +59,22 @@ def table(kept: Kept, claims: bool = False, **where: str) -> str:
   return markdown.table(of_claims if claims else numbers, lines)
 
 
+def ratios(kept: Kept) -> str:
+  """Returns the ratios to FedAvg that a scorecard judges."""
+  header = ('row', 'column', 'published ratio', 'ours', 'verdict')
+  lines = (
+    [
+      line['row'],
+      line['column'],
+      *(markdown.cell(line[c], '') for c in ('published_ratio', 'ours_ratio')),
+      verdict,
+    ]
+    for line in kept.lines('scorecard')
+    if (verdict := coverage.shown_verdict(kept, line, 'ratio_verdict'))
+  )
+  return markdown.table(header, lines)
+
+
 def _window(line: Mapping[str, str]) -> str:
   """Returns the rounds over which a number was judged; empty where the number itself was, as in files that do not tell."""
   return line.get('judged_on', '') if line.get('judged', '') != line['ours'] else ''
