@@ -1,4 +1,4 @@
-"""What another type of processor changes: python -m benchmarks.instruction_sets --kept_dir=docs/results/data/instruction_sets
+"""What another type of processor changes, for the notes of docs/results: python -m benchmarks.instruction_sets
 
 The demo with three models, beside itself with a worker whose kernels (oneDNN) are held to older instruction sets by ONEDNN_MAX_CPU_ISA: a
 stand-in for other processors. What NumPy computes is not held.
@@ -36,7 +36,7 @@ from tff_cluster.report.files import csv_text
 from tff_cluster.studies.kept import results
 from tff_cluster.studies.loaded_run import LoadedRun
 
-_DEMO = common.ROOT / 'docs/results/data/demo/config.json'
+_KEPT = common.ROOT / 'docs/results/data'
 _ROUNDS = (1, 5, 20)
 _PHASE2_ROUNDS = 1
 _MODELS = ('logistic', '2nn', 'mnist_cnn')
@@ -46,7 +46,12 @@ _ALL, _HELD = 'all', ('AVX2', 'SSE41')
 @common.program
 def main() -> object:
   parser = common.parser(__doc__)
-  parser.add_argument('--kept_dir', type=pathlib.Path, required=True, help='where the tables are written')
+  parser.add_argument(
+    '--kept_dir',
+    type=pathlib.Path,
+    default=_KEPT / 'instruction_sets',
+    help='where the tables are written; default: %(default)s',
+  )
   parser.add_argument('--machine', default='', help='the machine in words, for provenance.json')
   parser.add_argument('--model', choices=_MODELS, help=argparse.SUPPRESS)
   parser.add_argument('--held', help=argparse.SUPPRESS)
@@ -61,7 +66,7 @@ def _run(folder: pathlib.Path, model: str, held: str) -> None:
   """Runs the demo with a model, once with each number of rounds of Phase 1, into folders below `folder`."""
   if held != _ALL:
     worker._ENVIRONMENT['ONEDNN_MAX_CPU_ISA'] = held
-  demo = config_file.read_config(_DEMO)
+  demo = config_file.read_config(_KEPT / 'demo/config.json')
   for rounds in _ROUNDS:
     training = dataclasses.replace(
       demo.training, model=model, phase1_rounds=rounds, phase2_rounds=_PHASE2_ROUNDS
@@ -86,7 +91,7 @@ def _measure(kept_dir: pathlib.Path, machine: str) -> list[dict[str, Any]]:
         print(table[-1], flush=True)
   provenance = results.Provenance(
     title='The demo with kernels held to older instruction sets',
-    commands=['python -m benchmarks.instruction_sets --kept_dir=docs/results/data/instruction_sets'],
+    commands=['python -m benchmarks.instruction_sets'],
     published={},
     scale='',
     setting=f'the demo with each of {", ".join(_MODELS)}, {_ROUNDS[-1]} rounds of Phase 1 and {_PHASE2_ROUNDS} of Phase 2',

@@ -156,6 +156,8 @@ def test_command_lines_are_understood(line, tmp_path, capsys, monkeypatch):
   first, *rest = shlex.split(line)
   if line.startswith('python -m dask '):
     assert 'dask' in locked()
+  elif line.startswith('python -m benchmarks.'):
+    assert (ROOT / f'{rest[1].replace(".", "/")}.py').exists()
   elif line.startswith('python -m ') or (first == commands.PROGRAM and not rest[0].startswith('-')):
     code = check_command(line, tmp_path)
     assert (code, capsys.readouterr().err) == (0, '')
