@@ -282,6 +282,10 @@ def test_a_claim_in_every_row_waits_for_all_of_them_and_fails_by_one():
   bad = {**good, 'L1, single': worse}
   failed = claim.check({key: found for key, found in stacked(bad, bad, bad).items() if key != 'L2, ward'})
   assert failed.verdict == 'fails' and 'L1, single −1.60 points' in failed.note
+  # Nor does a row decide that cannot.
+  alone = {**bad, 'L1, single': changed(bad['L1, single'], alone=(True,), num_clusters=(100,))}
+  rows = {key: found for key, found in stacked(alone, alone, alone).items() if key != 'L2, ward'}
+  assert claim.check(rows).verdict == 'not decidable here'
 
 
 def test_most_rows_and_some_rows_do_not_wait_for_the_others():

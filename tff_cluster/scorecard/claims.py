@@ -111,7 +111,7 @@ class Claim:
     published: The paper's own numbers for it, in words.
     parts: What it needs.
     enough: How many parts must hold; None: all.
-    undecidable: Returns why these rows cannot tell, empty where they can; asked once all rows were run.
+    undecidable: Returns why these rows cannot tell, empty where they can; asked once all rows were run, or those that were decide.
     is_of_its_setting: Whether a limit of it is a number that the paper printed of its own setting.
   """
 
@@ -150,9 +150,11 @@ class Claim:
         NOT_RUN, '–', self._missing(about) or self._apart(about) or 'a number of it was not measured'
       )
     reason = _LEVEL if remark and self.is_of_levels else ''
-    if not reason and self.undecidable is not None and len(about) == len(self.names):
-      reason = self.undecidable(about)
     place = verdicts.agreed([where for where, _ in found], self.enough)
+    # Some rows may be enough to decide it, and then they must be able to.
+    is_told = len(about) == len(self.names) or place in _OF_PLACE
+    if not reason and self.undecidable is not None and is_told:
+      reason = self.undecidable(about)
     verdict = NOT_DECIDABLE if reason else _OF_PLACE.get(place, place)
     departures = dict.fromkeys(phrase for ours in about.values() for phrase in ours.departures)
     notes = [reason, self._against(found), self._missing(about), *departures, _seeds(found)]

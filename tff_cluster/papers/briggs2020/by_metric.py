@@ -20,11 +20,13 @@ def _claim(
   return Claim(words, _SECTION, published, tuple(parts), undecidable=undecidable)
 
 
-def _compared(words: str, published: str, parts: Iterable[Part]) -> Claim:
-  """Returns a claim that compares metrics or linkages, which trainings of clusters must be behind."""
+def _compared(
+  words: str, published: str, parts: Iterable[Part], also: Callable[[Rows], str] = lambda rows: ''
+) -> Claim:
+  """Returns a claim that compares metrics or linkages, which trainings of clusters must be behind; `also` is asked likewise."""
   found = tuple(parts)
   one = rules.one_training(found)
-  return _claim(words, published, found, lambda rows: one(rows) or no_clusters(rows))
+  return _claim(words, published, found, lambda rows: one(rows) or no_clusters(rows) or also(rows))
 
 
 def table4(name: str) -> tuple[Claim, ...]:
@@ -207,4 +209,5 @@ def _linkage_matters_less(rows: Sequence[Row], published: str) -> Claim:
       dataclasses.replace(rules.linkage_below_metric(rows, rules.level(c), base.PRINTED), name=rules.WORDS[c])
       for c in COLUMNS
     ],
+    _hardly_any,
   )  # fmt: skip

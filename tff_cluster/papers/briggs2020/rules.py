@@ -266,7 +266,8 @@ def one_training(parts: Sequence[Part]) -> Callable[[Rows], str]:
   """Returns what says of parts that none of them is between trainings."""
 
   def reason(rows: Rows) -> str:
-    values = [value for part in parts for value in part.read(rows).values()]
+    told = (part for part in parts if all(name in rows for name in part.rows))
+    values = [value for part in told for value in part.read(rows).values()]
     return (
       'all rows that are compared found the same clusters and are one training'
       if all(map(math.isnan, values))

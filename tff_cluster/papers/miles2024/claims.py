@@ -4,12 +4,13 @@ Departures and choices: "a noticeable decline" is a difference by the margin of 
 worse with four clusters than with three, is what the tables print; no sentence says it. "Clients with similar data were getting assigned
 to the same cluster" is checked on pairs of clients, with a limit that the claim names. That clients with CIFAR-10 are most of
 their cluster is not said: without it a cluster of nearly everybody would do, so that it is a claim of ours. FedAvg goes up and down by points from
-round to round, so that it is read as its cells are: the mean over clients in the last rounds (readings.py). The paper blames the combination, not
+round to round, and results keep its accuracy on the global test set after the last one alone: claims about it must hold in that round, where the
+experts are measured, and for the mean over clients and the last rounds, in which a short training still rises. The paper blames the combination, not
 the experts, "using the process of elimination", and says that it reinforces mistakes: it is set beside the plain mean of the same outputs. An oracle that takes the right expert of several is right far too often to refute that, so that a gate
 is asked that has learned from labelled validation rows (ours adds it): the paper proposes such a one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -29,8 +30,12 @@ def _accuracy(row: str, column: str) -> Reading:
   return claims.of(row, lambda ours: readings.numbers(ours).get(column, []))
 
 
-def _fedavg(row: str) -> Reading:
-  return claims.of(row, lambda ours: ours.baseline_windows['accuracy_end'])
+# What is read of FedAvg without clusters.
+_FEDAVG: Mapping[str, Callable[[str], Reading]] = {
+  'last round': lambda row: _accuracy(row, readings.FEDAVG),
+  'mean of the last rounds': lambda row: claims.of(row, lambda ours: ours.baseline_windows['accuracy_end']),
+}
+_IN_BOTH = 'in the last round and in the mean of the last rounds'
 
 
 def _combined(row: str, rule: str) -> Reading:
@@ -43,8 +48,8 @@ def _combined(row: str, rule: str) -> Reading:
   return claims.of(row, of_row)
 
 
-def _above(high: Reading, low: Reading, *rows: str, margin: float = units.EQUIVALENT) -> tuple[Part, ...]:
-  return (claims.above(' against '.join(rows), rows, high, low, margin),)
+def _above(high: Reading, low: Reading, *rows: str) -> tuple[Part, ...]:
+  return (claims.above(' against '.join(rows), rows, high, low),)
 
 
 def _noise_together(ours: Ours) -> list[bool]:
@@ -70,9 +75,11 @@ def _table(name: str) -> tuple[Claim, ...]:
 
   found = [
     Claim(
-      f'FedAvg without clusters is more accurate than FedEx with {row} {_BY}', f'{source} and {_EXTENSION.partition(", ")[2]}',
+      f'FedAvg without clusters is more accurate than FedEx with {row}, {_IN_BOTH} {_BY}', f'{source} and {_EXTENSION.partition(", ")[2]}',
       against(printed[row].fedavg.accuracy, printed[row].fedex),
-      _above(_fedavg(row), _accuracy(row, readings.FEDEX), row),
+      tuple(
+        claims.above(f'{row}, {when}', (row,), fedavg(row), _accuracy(row, readings.FEDEX)) for when, fedavg in _FEDAVG.items()
+      ),
     )
     for row in printed
   ]  # fmt: skip
@@ -104,8 +111,11 @@ def _table(name: str) -> tuple[Claim, ...]:
   found += [
     Claim(
       f'With {row} the combination is the bottleneck, not the experts: a gate that has seen labels is at most {units.EQUIVALENT:g} points '
-      'below FedAvg (ours adds the gate)',
-      _EXTENSION, 'said in words', _above(_combined(row, 'gate'), _fedavg(row), row, margin=-units.EQUIVALENT),
+      f'below FedAvg, {_IN_BOTH} (ours adds the gate)',
+      _EXTENSION, 'said in words',
+      tuple(
+        claims.above(f'{row}, {when}', (row,), _combined(row, 'gate'), fedavg(row), -units.EQUIVALENT) for when, fedavg in _FEDAVG.items()
+      ),
     )
     for row in printed
   ]  # fmt: skip
