@@ -469,4 +469,4 @@ def test_an_order_of_single_clients_is_none():
   rows = made_up.good('fl_hc/table6')
   few = {name: changed(ours, windows={**ours.windows, 'share_end': (5.0,)}) for name, ours in rows.items()}
   finding = _checked('fl_hc/table6', 'Most clients are', few)
-  assert finding.verdict == 'not decidable here' and 'at most 5% of the clients' in finding.note
+  assert finding.verdict == 'not decidable here' and 'at most 5.0% of the clients' in finding.note
