@@ -256,6 +256,37 @@ class Page:
     self.pictures[name] = picture_lib.draw(self.covered(paper))
     return f'![Rows in print that were run, and how many of these are stale]({name})'
 
+  def columns_picture(
+    self, file: str, names: Mapping[str, str], of: str, base: str, axis: str, **where: str
+  ) -> str:
+    """Returns a picture of the percentages in a line of several kept tables, as points over those in one of their columns.
+
+    Args:
+      file: What the picture is called.
+      names: What each is called in words, and its name.
+      of: The table of each.
+      base: The column.
+      axis: What the differences are.
+      **where: Which line it is.
+    """
+    lines = []
+    for words, name in names.items():
+      (line,) = self._chosen(name, of, where)
+      columns = [c for c, unit in self.results(name).table(of).units.items() if unit == '%' and c != base]
+      lines += [
+        {
+          'column': c,
+          'table': words,
+          'difference': str(float(line[c]) - float(line[base])),
+          'low': '',
+          'high': '',
+        }
+        for c in columns
+      ]
+    lines.sort(key=lambda line: columns.index(line['column']))
+    self.pictures[file] = intervals_lib.draw(lines, 'column', 'table', axis)
+    return f'![{axis}]({file})'
+
   def models_picture(self, name: str, *models: str) -> str:
     """Returns a picture of what these models of the clusterings of a run are worth to its clients ('own', 'blended')."""
     found = [line for line in self.results(name).lines('models') if line['model'] in models]
