@@ -287,6 +287,25 @@ class Page:
     self.pictures[file] = intervals_lib.draw(lines, 'column', 'table', axis)
     return f'![{axis}]({file})'
 
+  def seeds_picture(self, file: str, name: str, column: str, axis: str, parted: str) -> str:
+    """Returns a picture of a number of each row of runs: its mean over seeds, and from the lowest to the highest of them.
+
+    Args:
+      file: What the picture is called.
+      name: The kept result, with a table of runs; rows without the number are left out.
+      column: The number.
+      axis: What it is.
+      parted: What parts the name of a row into its group and its colour.
+    """
+    lines = []
+    for row in dict.fromkeys(self.texts(name, 'row', of='runs')):
+      if found := self.numbers(name, column, of='runs', row=row):
+        group, _, kind = row.rpartition(parted)
+        told = {'difference': statistics.fmean(found), 'low': min(found), 'high': max(found)}
+        lines.append({'group': group, 'kind': kind} | {key: str(value) for key, value in told.items()})
+    self.pictures[file] = intervals_lib.draw(lines, 'group', 'kind', axis)
+    return f'![{axis}]({file})'
+
   def models_picture(self, name: str, *models: str) -> str:
     """Returns a picture of what these models of the clusterings of a run are worth to its clients ('own', 'blended')."""
     found = [line for line in self.results(name).lines('models') if line['model'] in models]
