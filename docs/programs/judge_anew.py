@@ -1,7 +1,7 @@
 """Judges kept results by today's cells and claims: `python -m docs.programs.judge_anew --data_dir=DIR NAME ...`; without names all of them.
 
 Their archives hold what the runs' phases saved, so that the command of a result puts its runs together anew and trains nothing. Every
-other kept table must come out as it is kept, and gets the columns that it did not have yet; scorecard.csv is written anew, digests are
+other kept table must come out as it is kept, and gets the columns that it did not have yet; scorecard.csv and alarms.csv are written anew, digests are
 those of today's form of results.json, and provenance.json says by which commit it was judged.
 """
 
@@ -24,6 +24,8 @@ from tff_cluster.studies.kept import coverage, keep, results
 
 KEPT = pathlib.Path(__file__).parents[1] / 'results/data'
 _SCORECARD = 'scorecard'
+# Tables of words of ours, which are written anew.
+_TOLD = (_SCORECARD, 'alarms')
 # Columns that another machine, or a later form of results.json, gives other values.
 _OF_MACHINE = ('minutes', 'digest')
 # What asks a finished run something, and makes none.
@@ -59,7 +61,7 @@ def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
     data_dir: Where its data lies, where it is not part of the package.
 
   Raises:
-    InputError: where the command has other settings today, or another table than the scorecard comes out otherwise than it is kept.
+    InputError: where the command has other settings today, or another table than these comes out otherwise than it is kept.
     CalledProcessError: where a command of the result fails.
   """
   known = kept.provenance
@@ -79,8 +81,8 @@ def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
           [sys.executable, *words, f'--output_dir={root}'], check=True, stdout=subprocess.DEVNULL
         )
     made = keep.of_folder(root / next(iter(known.published)) / known.scale if is_table else root)
-  texts = {_SCORECARD: made.texts[_SCORECARD]} if _SCORECARD in kept.tables else {}
-  for name in set(kept.tables) & made.texts.keys() - {_SCORECARD}:
+  texts = {name: made.texts[name] for name in _TOLD if name in kept.tables and name in made.texts}
+  for name in set(kept.tables) & made.texts.keys() - {*_TOLD}:
     told_before = (kept.folder / f'{name}.csv').read_bytes().decode()
     there = _results(told_before)
     now = [
