@@ -55,10 +55,11 @@ def main() -> object:
   parser.add_argument('--machine', default='', help='the machine in words, for provenance.json')
   parser.add_argument('--model', choices=_MODELS, help=argparse.SUPPRESS)
   parser.add_argument('--held', help=argparse.SUPPRESS)
+  parser.add_argument('--runs_dir', type=pathlib.Path, help=argparse.SUPPRESS)
   flags = parser.parse_args()
   if not flags.held:
     return _measure(flags.kept_dir, flags.machine)
-  _run(flags.kept_dir, flags.model, flags.held)
+  _run(flags.runs_dir, flags.model, flags.held)
   return None
 
 
@@ -83,7 +84,7 @@ def _measure(kept_dir: pathlib.Path, machine: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name:
       folders = {held: pathlib.Path(name) / held for held in (_ALL, *_HELD)}
       for held, folder in folders.items():
-        common.of_process('benchmarks.instruction_sets', {'kept_dir': folder, 'model': model, 'held': held})
+        common.of_process('benchmarks.instruction_sets', {'runs_dir': folder, 'model': model, 'held': held})
       for held in _HELD:
         about = {'model': model, 'held to': held}
         table.append(about | _of_phase1(folders[_ALL], folders[held]))

@@ -16,9 +16,12 @@ def main() -> None:
   folder = RunFolder(run_claim.resume_output_dir(parse.output_dir_from_flags()))
   config = folder.load_config()
   labels = [clustering.label for clustering in config.clusterings]
-  parts = [(folder.phase1, phase_files.Phase1), (folder.baseline, phase_files.Baseline)]
-  for label in labels:
-    parts += [(folder.clusters(label), phase_files.Clusters), (folder.phase2(label), phase_files.Phase2)]
+  parts = [
+    (folder.phase1, phase_files.Phase1),
+    *((folder.clusters(label), phase_files.Clusters) for label in labels),
+    (folder.baseline, phase_files.Baseline),
+    *((folder.phase2(label), phase_files.Phase2) for label in labels),
+  ]
   # The first phase that is missing is named, before TensorFlow is imported.
   for path, kind in (part for part in parts if not part[0].exists()):
     folder.load_finished(path, kind)

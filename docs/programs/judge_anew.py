@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
   places = [each.partition('=')[2] for each in arguments if each.startswith('--data_dir=')]
   names = [each for each in arguments if not each.startswith('--data_dir=')]
   kept = results.read_all(KEPT)
-  refused, commit = 0, describe_environment().commit
+  refused, commit = 0, _commit()
   for name in names or [name for name, each in kept.items() if _is_judged(each)]:
     try:
       if name not in kept or not _is_judged(kept[name]):
@@ -46,6 +46,15 @@ def main(arguments: Sequence[str]) -> int:
       print(error, file=sys.stderr, flush=True)
       refused += 1
   return 2 if refused else 0
+
+
+def _commit() -> str:
+  """Returns the commit that judges; results that were written by this program do not make it dirty."""
+  command = ['git', 'status', '--porcelain', '--', '.', ':!docs/results']
+  root = pathlib.Path(__file__).parents[2]
+  found = describe_environment().commit
+  changed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+  return found if changed else found.removesuffix('-dirty')
 
 
 def _is_judged(kept: results.Kept) -> bool:
@@ -81,7 +90,7 @@ def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
           [sys.executable, *words, f'--output_dir={root}'], check=True, stdout=subprocess.DEVNULL
         )
     made = keep.of_folder(root / next(iter(known.published)) / known.scale if is_table else root)
-  texts = {name: made.texts[name] for name in _TOLD if name in kept.tables and name in made.texts}
+  texts = {name: made.texts[name] for name in _TOLD if name in made.texts}
   for name in set(kept.tables) & made.texts.keys() - {*_TOLD}:
     told_before = (kept.folder / f'{name}.csv').read_bytes().decode()
     there = _results(told_before)
@@ -97,6 +106,8 @@ def judge(kept: results.Kept, commit: str, data_dir: str = '') -> list[str]:
         f'{kept.name}/{name}.csv comes out otherwise than it is kept: {", ".join(sorted(columns)) or "other lines"}'
       )
   before = _verdicts(kept)
+  for name in {*_TOLD} & set(kept.tables) - texts.keys():
+    (kept.folder / f'{name}.csv').unlink()
   told = dataclasses.replace(known, judged=commit, digests=made.provenance.digests)
   results.write(kept.folder, told, texts, ())
   after = _verdicts(results.Kept(kept.folder, told))

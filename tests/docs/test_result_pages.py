@@ -75,7 +75,7 @@ def test_a_stale_file_is_named_and_shown(copied, checked):
 def test_an_opening_without_its_picture_or_too_long_is_found(copied, checked):
   picture = "{{ picture(s, 'accuracy_over_rounds.svg', 'Accuracy over rounds') }}\n\n## Coverage\n"
   moved = 'More. And more.\n\n## Coverage\n\n' + picture.partition('\n')[0]
-  replace(copied / 'templates/kim2024.md.jinja', picture, moved)
+  replace(copied / 'templates/ruan2022.md.jinja', picture, moved)
   assert checked(copied)[0] == 0
   code, _, errors = checked(copied, '--check')
   assert code == 1 and 'its opening has 0 pictures' in errors and 'its opening has 5 sentences' in errors

@@ -282,10 +282,12 @@ def test_a_claim_in_every_row_waits_for_all_of_them_and_fails_by_one():
   bad = {**good, 'L1, single': worse}
   failed = claim.check({key: found for key, found in stacked(bad, bad, bad).items() if key != 'L2, ward'})
   assert failed.verdict == 'fails' and 'L1, single −1.60 points' in failed.note
-  # Nor does a row decide that cannot.
-  alone = {**bad, 'L1, single': changed(bad['L1, single'], alone=(True,), num_clusters=(100,))}
-  rows = {key: found for key, found in stacked(alone, alone, alone).items() if key != 'L2, ward'}
-  assert claim.check(rows).verdict == 'not decidable here'
+  # A row that cannot tell does not hide it, and does not decide alone.
+  alone = {'alone': (True,), 'num_clusters': (100,)}
+  both = {**bad, 'L1, complete': changed(good['L1, complete'], **alone)}
+  assert claim.check(stacked(both, both, both)).verdict == 'fails'
+  one = {**bad, 'L1, single': changed(bad['L1, single'], **alone)}
+  assert claim.check(stacked(one, one, one)).verdict == 'not decidable here'
 
 
 def test_most_rows_and_some_rows_do_not_wait_for_the_others():
@@ -456,17 +458,23 @@ def test_a_row_whose_clients_are_all_alone_is_no_proof_of_what_clusters_do(start
 
 def test_clusters_that_begin_late_in_a_short_run_cannot_be_there_in_half_the_rounds():
   rows = made_up.good('fl_hc/table1')
-  short = {name: changed(ours, rounds_end=15) for name, ours in rows.items()}
+  short = {name: changed(ours, rounds_end=15) if 'n 10' in name else ours for name, ours in rows.items()}
   assert _checked('fl_hc/table1', 'FL+HC comes within', rows).verdict == 'holds'
   finding = _checked('fl_hc/table1', 'FL+HC comes within', short)
-  assert (
-    finding.verdict == 'not decidable here'
-    and '15 rounds in all, clusters that begin in round 11' in finding.note
-  )
+  assert finding.verdict == 'not decidable here'
+  assert '15 rounds in all, clusters that begin in round 11' in finding.note
+  # Others can be too late all the same.
+  slow = {'accuracy_by_seed': ({**dict.fromkeys(range(2, 40), 50.0), **dict.fromkeys(range(40, 51), 98.0)},)}
+  short['cf 0.2, n 1'] = changed(rows['cf 0.2, n 1'], **slow)
+  assert _checked('fl_hc/table1', 'FL+HC comes within', short).verdict == 'fails'
 
 
-def test_an_order_of_single_clients_is_none():
+def test_an_order_of_single_clients_is_none_and_accuracies_are_ordered_without_it():
   rows = made_up.good('fl_hc/table6')
   few = {name: changed(ours, windows={**ours.windows, 'share_end': (5.0,)}) for name, ours in rows.items()}
   finding = _checked('fl_hc/table6', 'Most clients are', few)
   assert finding.verdict == 'not decidable here' and 'at most 5.0% of the clients' in finding.note
+  assert _checked('fl_hc/table6', 'Linkages of a metric', few).verdict == 'not decidable here'
+  for name in ('L1, single', 'cosine, complete'):
+    few[name] = changed(few[name], windows={**few[name].windows, 'accuracy_end': (120.0,)})
+  assert _checked('fl_hc/table6', 'Linkages of a metric', few).verdict == 'fails'

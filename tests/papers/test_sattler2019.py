@@ -83,7 +83,8 @@ def test_similarities_of_clusters_that_mix_groups_cancel_and_tell_nothing():
 def test_a_rise_that_the_paper_printed_is_of_its_own_setting():
   (claim,) = (c for c in sattler2019.PUBLISHED['cfl/figure3'].claims if c.words.startswith('The first split'))
   rows = {tables.FIGURE3.rows[0].name: made_up.drawn()}
-  assert claim.check(stacked(rows, rows, rows), 'scaled down').verdict == 'not decidable here'
+  finding = claim.check(stacked(rows, rows, rows), 'scaled down')
+  assert finding.verdict == 'not decidable here' and 'the number that is its limit' in finding.note
 
 
 def test_without_any_split_it_is_not_shown_that_splits_do_no_harm():
@@ -107,3 +108,12 @@ def test_a_seed_without_a_split_or_without_a_stopped_cluster():
     splits=made_up.splits_of(made_up.test(50), made_up.test(100), made_up.test(100), *made_up.LAST)
   )
   assert _verdict('Three splits', twice, twice, twice).verdict == 'fails'
+
+
+def test_a_split_without_a_round_after_it_and_norms_of_zero_say_nothing():
+  late = made_up.drawn(splits=made_up.splits_of(made_up.test(50, rise=None), *made_up.LAST))
+  for start in ('The first split', 'Every split'):
+    assert _verdict(start, late, late, late).verdict == 'undecided'
+  still = made_up.test(50, mean_norm=0.0, longest=0.0)
+  none = made_up.drawn(splits=made_up.splits_of(still, *made_up.LAST))
+  assert _verdict('Training has converged', none, none, none).verdict == 'undecided'

@@ -266,7 +266,7 @@ class Spent(records.Record):
 
   Attributes:
     seconds: Its wall time.
-    client_rounds_asked: Client-rounds that it stands on.
+    client_rounds_asked: Client-rounds that it stands on, and no phase before it.
     client_rounds_trained: Those of them that were not in the store.
   """
 
@@ -286,7 +286,7 @@ class Timing(records.Record):
   Attributes:
     name: Of the phase.
     seconds: Its wall time.
-    client_rounds_asked: Client-rounds that it stands on.
+    client_rounds_asked: Client-rounds that it stands on, and no phase before it.
     client_rounds_trained: Those of them that were not in the store.
   """
 

@@ -122,8 +122,8 @@ class Split(Test):
   """A time that a cluster of a method that alternates was found stationary and tested, with client ids.
 
   Attributes:
-    half_rise: None, or for each half what the client of it that rises least gains: its highest test accuracy in up to five
-      rounds after the split, less that in the round of the split.
+    half_rise: For each half what the client of it that rises least gains: its mean test accuracy in up to five rounds after the
+      split, less that in up to five rounds that end with it. None where it was not split, or no round followed.
   """
 
   half_rise: list[float] | None = dataclasses.field(default=None, kw_only=True)

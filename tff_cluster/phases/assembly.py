@@ -36,8 +36,8 @@ from tff_cluster.phases import added_rules, fold_summary, malicious_scores
 from tff_cluster.scorecard import summary
 from tff_cluster.storage import files, saved_rounds
 
-# Rounds after a split whose accuracy is told beside that before it.
-_AFTER_SPLIT = 5
+# Rounds after a split whose accuracy is told beside that of as many before it.
+_ABOUT_SPLIT = 5
 
 
 def run_assembly(folder: RunFolder, population: population_lib.Population) -> results.Results:
@@ -279,11 +279,11 @@ def _joint_recovery(
 
 def _split(test: recursion_lib.Test, accuracy: np.ndarray, population: population_lib.Population) -> Split:
   """Returns a test of CFL with what each of its halves gained in the rounds after they were parted."""
-  if test.verdict != 'split' or test.halves is None:
+  after = accuracy[test.round : test.round + _ABOUT_SPLIT]
+  if test.verdict != 'split' or test.halves is None or not len(after):
     return Split(**vars(test))
   position = {client_id: k for k, client_id in enumerate(population.client_ids)}
-  at_split, after = accuracy[test.round - 1], accuracy[test.round : test.round + _AFTER_SPLIT]
-  rise = after.max(axis=0, initial=0.0) - at_split if len(after) else np.zeros_like(at_split)
+  rise = after.mean(axis=0) - accuracy[max(test.round - _ABOUT_SPLIT, 0) : test.round].mean(axis=0)
   return Split(
     **vars(test), half_rise=[float(rise[[position[i] for i in half]].min()) for half in test.halves]
   )

@@ -282,7 +282,7 @@ class Experiment:
 
     Args:
       outcome: Its.
-      counted: Client-rounds of it that another stage stands on.
+      counted: Client-rounds of it that were counted with an earlier phase.
     """
     with self._counting:
       self.asked += outcome.cost.client_rounds - counted

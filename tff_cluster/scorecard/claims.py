@@ -7,7 +7,7 @@ nothing is decided.
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tff_cluster.base.words import plural, series, signed
@@ -20,6 +20,7 @@ HOLDS, FAILS = 'holds', 'fails'
 VERDICTS = (HOLDS, FAILS, verdicts.UNDECIDED, *verdicts.FEW.values(), NOT_DECIDABLE, NOT_RUN)
 _OF_PLACE = {verdicts.INSIDE: HOLDS, verdicts.OUTSIDE: FAILS}
 _LEVEL = 'a level is one of the paper’s own setting'
+_PRINTED = 'the number that is its limit is one of the paper’s own setting'
 # Points, of pairs of clients: between those that hold a common label and the others. A clustering that ignores labels has 0.
 ALIKE = 5.0
 _NAMED = 4  # Parts, or missing rows, that are named; the others are counted.
@@ -59,6 +60,7 @@ class Part:
     low, high: The zone.
     show: Prints a number.
     is_answer: Whether the number is 1 for yes and 0 for no: then the zone is ignored, and it must be yes in every seed.
+    undecidable: Returns why its rows cannot tell, empty where they can; other parts decide without it.
   """
 
   name: str
@@ -68,14 +70,25 @@ class Part:
   high: float = math.inf
   show: Callable[[float], str] = show_points
   is_answer: bool = False
+  undecidable: Callable[[Rows], str] | None = None
+
+  def reason(self, rows: Rows) -> str:
+    """Returns why its rows, where all of them were run, cannot tell."""
+    own = {name: rows[name] for name in self.rows if name in rows}
+    return self.undecidable(own) if self.undecidable is not None and len(own) == len({*self.rows}) else ''
 
   def place(self, rows: Rows, inside_of: int = 1, outside_of: int = 1) -> tuple[str, list[float]]:
-    """Returns where the mean lies (verdicts.place), NOT_RUN where a row is missing or has no such number; and our numbers."""
+    """Returns where the mean lies (verdicts.place), NOT_RUN where a row is missing or has no such number; and our numbers.
+
+    NOT_DECIDABLE where they cannot tell.
+    """
     if not all(name in rows for name in self.rows):
       return NOT_RUN, []
     values = list(self.read(rows).values())
     if not values:
       return NOT_RUN, []
+    if self.reason(rows):
+      return NOT_DECIDABLE, values
     if self.is_answer:
       return verdicts.place_of_answers([value == 1.0 for value in values]), values
     return verdicts.place(values, self.low, self.high, inside_of, outside_of), values
@@ -111,7 +124,8 @@ class Claim:
     published: The paper's own numbers for it, in words.
     parts: What it needs.
     enough: How many parts must hold; None: all.
-    undecidable: Returns why these rows cannot tell, empty where they can; asked once all rows were run, or those that were decide.
+    undecidable: Returns why these rows cannot tell, empty where they can; asked where all rows were run, and where those that were run
+      decide without the others.
     is_of_its_setting: Whether a limit of it is a number that the paper printed of its own setting.
   """
 
@@ -130,8 +144,8 @@ class Claim:
 
   @property
   def is_of_levels(self) -> bool:
-    """Whether it is about percent as they are, not about differences or ratios, or about a printed number: another setting has its own."""
-    return self.is_of_its_setting or any(part.show is show_percent for part in self.parts)
+    """Whether it is about percent as they are, not about differences or ratios: another setting has levels of its own."""
+    return any(part.show is show_percent for part in self.parts)
 
   def check(self, rows: Rows, remark: str = '') -> Finding:
     """Returns how the claim fares.
@@ -149,7 +163,7 @@ class Claim:
       return Finding(
         NOT_RUN, '–', self._missing(about) or self._apart(about) or 'a number of it was not measured'
       )
-    reason = _LEVEL if remark and self.is_of_levels else ''
+    reason = '' if not remark else _PRINTED if self.is_of_its_setting else _LEVEL if self.is_of_levels else ''
     place = verdicts.agreed([where for where, _ in found], self.enough)
     # Some rows may be enough to decide it, and then they must be able to.
     is_told = len(about) == len(self.names) or place in _OF_PLACE
@@ -157,12 +171,15 @@ class Claim:
       reason = self.undecidable(about)
     verdict = NOT_DECIDABLE if reason else _OF_PLACE.get(place, place)
     departures = dict.fromkeys(phrase for ours in about.values() for phrase in ours.departures)
-    notes = [reason, self._against(found), self._missing(about), *departures, _seeds(found)]
+    of_parts = dict.fromkeys(part.reason(about) for part in self.parts)
+    notes = [reason, *of_parts, self._against(found), self._missing(about), *departures, _seeds(found)]
     return Finding(verdict, self._told(found), '; '.join(filter(None, notes)))
 
   def _told(self, found: Sequence[tuple[str, list[float]]]) -> str:
     """Returns the numbers of a single part, else how many parts hold and between what they lie."""
     measured = [(part, *where) for part, where in zip(self.parts, found, strict=True) if where[1]]
+    # Those that cannot tell are counted only where there are no others.
+    measured = [each for each in measured if each[1] != NOT_DECIDABLE] or measured
     if len(self.parts) == 1:
       part, _, values = measured[0]
       return part.told(values)
@@ -182,6 +199,8 @@ class Claim:
     told: dict[bool, list[str]] = {False: [], True: []}
     for part, (where, values) in zip(self.parts, found, strict=True):
       undecided = where == verdicts.UNDECIDED
+      if where == NOT_DECIDABLE:
+        continue
       if values and not _on_side(part, where, values) and not (undecided and len(self.parts) == 1):
         told[undecided].append(f'{part.name} {part.told(values)}' if len(self.parts) > 1 else '')
     if any(where in verdicts.FEW.values() for where, _ in found) and not any(told.values()):
@@ -306,17 +325,22 @@ def all_fedavg(rows: Rows) -> str:
   return 'every run ended with one cluster, which is FedAvg bit for bit: clustering can neither gain nor lose'
 
 
-def no_clusters(rows: Rows) -> str:
-  """Returns why rows cannot tell what clusters gain or cost: as `all_fedavg`, or where every client of a row is alone; else nothing."""
-  alone = [name for name, ours in rows.items() if ours.has_no_clusters and any(ours.alone)]
-  return all_fedavg(rows) or (
+def unless(reason: Callable[[Rows], str], parts: Iterable[Part]) -> tuple[Part, ...]:
+  """Returns parts that decide nothing where a reason is given for their rows."""
+  return tuple(dataclasses.replace(part, undecidable=reason) for part in parts)
+
+
+def all_alone(rows: Rows) -> str:
+  """Returns why rows cannot tell what clusters gain or cost where every client of one of them is alone in every run; else nothing."""
+  alone = [name for name, ours in rows.items() if ours.alone and all(ours.alone)]
+  return (
     f'every client is alone in every run of {series(alone)}, which is training without the others'
     if alone
     else ''
   )
 
 
-def alike(row: str) -> Part:
+def together(row: str) -> Part:
   """Returns the part that clients with a common label are more often in one cluster than others, by ALIKE points of pairs."""
 
   def read(ours: Ours) -> list[float]:

@@ -67,8 +67,7 @@ def good(name: str) -> Rows:
       elif row.settings['phase1_rounds'] == 1:
         rows[row.name] = reproduced(row, (98.0, 98.9, 50.0, 70.0), fedavg, num_clusters=(3,))
       else:
-        split = row.name == 'cf 0.1, n 5'
-        rows[row.name] = reproduced(row, fedavg, fedavg, num_clusters=(1 + split,))
+        rows[row.name] = reproduced(row, fedavg, fedavg, num_clusters=(1,))
     return rows
   if 'figure' in name:
     (row,) = published.rows

@@ -16,16 +16,17 @@ CLUSTERS = (['a', 'b'], ['c', 'd'])
 def test(
   number: int,
   verdict: str = 'split',
-  rise: float = 0.25,
+  rise: float | None = 0.25,
   similarity: float = 0.02,
   gap: float = 0.3,
   mean_norm: float = 0.3,
+  longest: float = 1.0,
   cluster=('a', 'b', 'c', 'd'),
 ) -> Split:
   """Returns a test of a cluster."""
   told = {
-    'round': number, 'verdict': verdict, 'half_rise': [rise, rise / 25] if verdict == 'split' else None, 'mean_similarity': similarity,
-    'similarity_gap': gap, 'cluster': list(cluster), 'mean_update_norm': mean_norm, 'max_update_norm': 1.0,
+    'round': number, 'verdict': verdict, 'half_rise': None if rise is None or verdict != 'split' else [rise, rise / 25], 'mean_similarity': similarity,
+    'similarity_gap': gap, 'cluster': list(cluster), 'mean_update_norm': mean_norm, 'max_update_norm': longest,
   }  # fmt: skip
   return in_json.record(Split, told)
 
@@ -119,4 +120,5 @@ def bad(name: str) -> Iterator[tuple[str, dict[str, Ours]]]:
       )
     worse = {'windows': {'accuracy_end': (20.0,)}}
     yield f'{variant}: clients are never', split_rows(**{f'IID; {guarded}': worse})
-    yield f'{variant}: clients of planted', split_rows(**{f'labels swapped, 4 groups; {guarded}': worse})
+    for start, groups in (('clients of groups that', 'labels swapped'), ('clients of groups of', 'rotated')):
+      yield f'{variant}: {start}', split_rows(**{f'{groups}, 4 groups; {guarded}': worse})

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from tff_cluster.papers.briggs2020 import base, rules
-from tff_cluster.scorecard.claims import Claim, Part, Rows, all_fedavg, show_percent
+from tff_cluster.scorecard.claims import Claim, Part, Rows, all_alone, all_fedavg, show_percent, unless
 from tff_cluster.scorecard.rows import COLUMNS, Row
 
 _SECTION = 'Briggs et al. 2020, section III.A'
@@ -31,7 +31,8 @@ def _claim(
   section: str = _SECTION,
   undecidable: Callable[[Rows], str] | None = None,
 ) -> Claim:
-  return Claim(words, section, published, tuple(parts), enough, undecidable)
+  """Returns a claim about clusters; rows in which every client is alone tell nothing."""
+  return Claim(words, section, published, rules.of_clusters(parts), enough, undecidable)
 
 
 def _most(rows: Sequence[object]) -> int:
@@ -115,10 +116,9 @@ def table2() -> tuple[Claim, ...]:
     ),
     _sooner(rows, _CONCLUSION),
     _ceiling(rows),
-    _claim(
+    Claim(
       'With FedAvg no client is at the target in most cases, right after the clustering and at the end (once at each client fraction)',
-      'in most cases 0',
-      none, _most(none),
+      _SECTION, 'in most cases 0', none, _most(none),
     ),
     _claim(
       f'FL+HC brings up to 80% of the clients to the target at the end (at least {80 - base.SAME_SHARE:g}% in some row)', '80%',
@@ -202,15 +202,15 @@ def iid() -> tuple[Claim, ...]:
     _claim(
       f'After more than one round FL+HC ends like FedAvg, in every row (within {base.PRINTED:g} points)',
       'identical for all but n = 1', rules.each(later, gain, -base.PRINTED, base.PRINTED),
-      section=_CONCLUSION, undecidable=all_fedavg,
+      section=_CONCLUSION,
     ),
     _claim('After one round IID clients are split, whatever the client fraction', 'clusters were identified', rules.split(first, True)),
     _claim(
       f'After one round the split costs accuracy at the end, very slightly: from {base.PRINTED:g} points to 1 point, in every row',
       'very slightly reduced', rules.each(first, gain, -1.0, -base.PRINTED),
     ),
-    _claim(
-      f'FedAvg ends at {base.IID_ACCURACY}% for all client fractions (within {base.SAME:g} points)', f'{base.IID_ACCURACY}%',
+    Claim(
+      f'FedAvg ends at {base.IID_ACCURACY}% for all client fractions (within {base.SAME:g} points)', _SECTION, f'{base.IID_ACCURACY}%',
       # It is one training at each client fraction.
       rules.each(
         [members[0] for members in base.grouped(ward, base.fraction).values()],
@@ -235,21 +235,23 @@ def _jump(
 
 
 def _sooner(rows: Sequence[Row], section: str = _SECTION) -> Claim:
-  return _claim(
+  parts = rules.each(
+    rows, rules.settling_ratio(_THERE), high=_MUCH_SOONER, show=lambda v: f'{v:.2f} times the rounds'
+  )
+  return Claim(
     f'FL+HC comes within {_THERE:g} point of its accuracy at the end (the mean of the last rounds) in at most {_MUCH_SOONER:g} times the '
-    f'rounds in which FedAvg comes so near to its own{base.in_every(rows)}', 'asymptotes much more quickly',
-    rules.each(rows, rules.settling_ratio(_THERE), high=_MUCH_SOONER, show=lambda v: f'{v:.2f} times the rounds'),
-    section=section, undecidable=_too_short,
+    f'rounds in which FedAvg comes so near to its own{base.in_every(rows)}', section, 'asymptotes much more quickly',
+    unless(lambda of: _too_short(of) or all_alone(of), parts),
   )  # fmt: skip
 
 
 def _too_short(rows: Rows) -> str:
-  """Returns why rows cannot tell who is there sooner: where clusters begin so late that they cannot be."""
-  late = [ours for ours in rows.values() if ours.rounds_after > _MUCH_SOONER * ours.rounds_end]
+  """Returns why a row cannot tell who is there sooner: where its clusters begin so late that they cannot be."""
+  (ours,) = rows.values()
   return (
-    f'with {late[0].rounds_end} rounds in all, clusters that begin in round {late[0].rounds_after} cannot be there in {_MUCH_SOONER:g} '
-    'times FedAvg’s rounds'
-    if late
+    f'with {ours.rounds_end} rounds in all, clusters that begin in round {ours.rounds_after} cannot be there in {_MUCH_SOONER:g} times '
+    'FedAvg’s rounds'
+    if ours.rounds_after > _MUCH_SOONER * ours.rounds_end
     else ''
   )
 

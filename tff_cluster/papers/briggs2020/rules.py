@@ -97,6 +97,14 @@ def saves_rounds(factor: int) -> Read:
   return of
 
 
+def of_clusters(parts: Iterable[Part]) -> tuple[Part, ...]:
+  """Returns parts that say nothing of rows in which every client is alone; which clusters there are, and parts that have a reason, are left."""
+  return tuple(
+    part if part.is_answer or part.undecidable else claims.unless(claims.all_alone, (part,))[0]
+    for part in parts
+  )
+
+
 def each(
   rows: Iterable[Row],
   read: Read,

@@ -33,9 +33,11 @@ def _accuracy(row: str, column: str) -> Reading:
 # What is read of FedAvg without clusters.
 _FEDAVG: Mapping[str, Callable[[str], Reading]] = {
   'last round': lambda row: _accuracy(row, readings.FEDAVG),
-  'mean of the last rounds': lambda row: claims.of(row, lambda ours: ours.baseline_windows['accuracy_end']),
+  'mean over clients and the last rounds': lambda row: claims.of(
+    row, lambda ours: ours.baseline_windows['accuracy_end']
+  ),
 }
-_IN_BOTH = 'in the last round and in the mean of the last rounds'
+_IN_BOTH = 'in the last round and in the mean over clients and the last rounds'
 
 
 def _combined(row: str, rule: str) -> Reading:
@@ -141,7 +143,7 @@ _NOISE = (
 )  # fmt: skip
 _ALIKE = Claim(
   f'Clients with similar data are in one cluster: of pairs that hold a common label, at least {claims.ALIKE:g} points more than of the others',
-  f'{_EXTENSION} and figure 2', 'drawn', (claims.alike(_MORE),), undecidable=claims.all_alike,
+  f'{_EXTENSION} and figure 2', 'drawn', (claims.together(_MORE),), undecidable=claims.all_alike,
 )  # fmt: skip
 CLAIMS: Mapping[str, tuple[Claim, ...]] = MappingProxyType(
   {

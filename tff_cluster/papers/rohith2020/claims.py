@@ -96,7 +96,7 @@ def _table2() -> tuple[Claim, ...]:
   found += [
     Claim(
       f'{row.name}: similar clients are formed into clusters: of pairs that hold a common label, at least {claims.ALIKE:g} points more are in one '
-      'cluster than of the others', f'{PAPER}, section 8', 'said in words', (claims.alike(row.name),), undecidable=claims.all_alike,
+      'cluster than of the others', f'{PAPER}, section 8', 'said in words', (claims.together(row.name),), undecidable=claims.all_alike,
     )
     for row in _METHODS
   ]  # fmt: skip
