@@ -119,7 +119,7 @@ def test_the_table_and_the_scorecard_are_written_and_read_back(tmp_path):
   assert float(by['IID, B 10, E 1', 'rounds_to_99']['published']) == 34
   assert by['IID, B 50, E 5', 'rounds_to_99']['verdict'] == 'not run'
   claims = [record['verdict'] for record in records if record['row'] == 'claim']
-  assert len(claims) == 11 and set(claims) == {'one seed', 'not run'}
+  assert len(claims) == 12 and set(claims) == {'one seed', 'not run'}
 
 
 def test_the_picture_has_a_panel_a_partition_and_a_line_a_row():

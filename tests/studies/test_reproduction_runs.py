@@ -167,7 +167,7 @@ def test_a_table_is_estimated_run_once_and_then_stored(tmp_path, store):
   assert list(store.iterdir()) == [] and not any(job.folder.root.exists() for job in jobs)
 
   done = studies_runs.run_all(jobs, store, SILENT)
-  assert done[0].asked == 2 + 4 + 4 * 2 + 3 * 2  # A run's FedAvg asks for the rounds of Phase 1 once more.
+  assert done[0].asked == 4 * 2 + 4 + 3 * 2
   assert done[0].trained == 4 * 2 + 4  # And the cluster of everybody finds them in the store.
   assert done[1].trained <= done[1].asked - 4 * 2
   assert [done.trained for done in studies_runs.run_all(jobs, store, SILENT)] == [0, 0]
@@ -229,7 +229,7 @@ def test_a_row_with_folds_is_estimated_run_in_processes_too_and_read(tmp_path, s
   done = studies_runs.run_all(jobs, store, SILENT, Machine(), runs_in_parallel=2)
   for job, ran in zip(jobs, done, strict=True):
     assert cross_validation.is_done(job.folder, job.config)
-    assert ran.asked == 3 * (2 + 4 + 4 * 2 + 3 * 2)  # As without folds, once more for each of them.
+    assert ran.asked == 3 * once  # As without folds, once more for each of them.
     found = ran.results.cross_validation
     assert found.folds == 2
     each = [results.read(path) for path in sorted(job.folder.root.glob('folds/*/results.json'))]
