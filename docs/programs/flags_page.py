@@ -3,15 +3,15 @@
 import dataclasses
 import importlib
 import pathlib
-import pkgutil
 import re
 from collections.abc import Iterator
 
-from absl import flags as absl_flags
+from absl.flags import FLAGS
 
 import phases
+from docs.programs.results_json_page import escaped
 from tff_cluster.base import fields
-from tff_cluster.cli import flags, help, program
+from tff_cluster.cli import commands, flags, help, program
 from tff_cluster.clustering import methods
 
 PAGE = pathlib.Path(__file__).parents[1] / 'reference/flags.md'
@@ -48,48 +48,37 @@ class Flag:
   help: str
 
 
-def program_names() -> list[str]:
-  """Returns the names of the programs, without `phases.`."""
-  names = sorted(module.name for module in pkgutil.iter_modules(phases.__path__))
-  return [name for name in names if name != '__main__']
+def programs() -> list[commands.Command]:
+  """Returns the programs."""
+  return [*commands.found('phases', pathlib.Path(phases.__path__[0])).values()]
 
 
-def flags_of(name: str) -> list[Flag]:
+def flags_of(module: str) -> list[Flag]:
   """Returns the flags of a program, in the order in which it defines them."""
-  known, found = set(absl_flags.FLAGS), list[Flag]()
-
-  def read() -> None:
-    for each in absl_flags.FLAGS:
-      if each not in known:
-        flag = absl_flags.FLAGS[each]
-        heading = absl_flags.FLAGS.find_module_defining_flag(each)
-        found.append(Flag(heading, each, help.shape(flag), flag.help))
-
-  if program.execute(read, importlib.import_module(f'phases.{name}').define_flags, [name]):
-    raise RuntimeError(f'the flags of phases.{name} could not be read')
-  return found
+  with program.defined(importlib.import_module(module).define_flags) as own:
+    found = [(FLAGS.find_module_defining_flag(name), name, FLAGS[name]) for name in own]
+    return [Flag(heading, name, help.shape(flag), flag.help) for heading, name, flag in found]
 
 
 def page() -> str:
   """Returns the page."""
   users: dict[Flag, list[str]] = {}
-  for name in program_names():
-    for flag in flags_of(name):
-      users.setdefault(flag, []).append(name)
+  for each in programs():
+    for flag in flags_of(each.module):
+      users.setdefault(flag, []).append(each.module)
   lines = [_INTRODUCTION, *_programs(), *_clustering_keys()]
   for heading in sorted({flag.heading for flag in users}, key=_place):
     lines.append(f'## Flags: {heading.replace("_", " ")}\n\n{_section_words(heading)}')
-    for flag in sorted((flag for flag in users if flag.heading == heading), key=_order_of(users)):
-      words = _escaped(_REPEATED.sub(' May be given several times.', flag.help))
+    for flag in (flag for flag in users if flag.heading == heading):
+      words = escaped(_REPEATED.sub(' May be given several times.', flag.help))
       lines.append(f'### --{flag.name}\n\n`--{flag.shape}`, of {_listed(users[flag])}\n\n{words}\n\n')
   return ''.join(lines).rstrip() + '\n'
 
 
 def _programs() -> Iterator[str]:
   yield '## Programs\n\n| program | what it does |\n| --- | --- |\n'
-  for name in program_names():
-    doc = importlib.import_module(f'phases.{name}').__doc__ or ''
-    yield f'| `python -m phases.{name}` | {_escaped(" ".join(doc.partition(chr(10) * 2)[0].split()))} |\n'
+  for each in programs():
+    yield f'| `python -m {each.module}` | {escaped(each.about)} |\n'
   yield '\n'
 
 
@@ -112,23 +101,10 @@ def _place(heading: str) -> int:
   return order.index(heading) if heading in order else len(order)
 
 
-def _order_of(users: dict[Flag, list[str]]):
-  """Returns the sort key that keeps flags in the order in which they were defined first."""
-  order = {flag: k for k, flag in enumerate(users)}
-  return order.__getitem__
-
-
 def _section_words(heading: str) -> str:
   doc = (flags.SECTIONS[heading].__doc__ or '').partition('\n')[0] if heading in flags.SECTIONS else ''
   return f'{doc}\n\n' if doc and '(' not in doc else ''
 
 
-def _listed(names: list[str]) -> str:
-  return ', '.join(f'`phases.{name}`' for name in names)
-
-
-def _escaped(words: str) -> str:
-  """Returns words in which Markdown sees nothing but words."""
-  for sign in ('\\', '|', '*', '_', '[', '<'):
-    words = words.replace(sign, f'\\{sign}')
-  return words
+def _listed(modules: list[str]) -> str:
+  return ', '.join(f'`{module}`' for module in modules)

@@ -94,6 +94,7 @@ def meanings(kind: type) -> dict[str, str]:
 
 
 def escaped(words: str) -> str:
-  for sign in ('|', '*', '_', '[', '<'):
+  """Returns words in which Markdown sees nothing but words, and code between backticks."""
+  for sign in ('\\', '|', '*', '_', '[', '<'):
     words = words.replace(sign, f'\\{sign}')
   return re.sub(r'`([^`]*)`', lambda code: code[0].replace('\\', ''), words)

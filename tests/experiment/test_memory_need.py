@@ -19,14 +19,23 @@ from tff_cluster.experiment.config import (
 SIZE = memory_need.Size(1000, 784, 10, 20, 20, clusters=3, parallel=2, experts=True)
 
 
-@given(
-  st.sampled_from(['rows', 'row_bytes', 'num_classes', 'clients', 'cohort', 'clusters', 'parallel']),
-  st.integers(2, 1000),
+@pytest.mark.parametrize(
+  ('name', 'held'),
+  # Bytes that each of them holds at the least: a row itself, an update, a model.
+  [('rows', 784), ('cohort', 4 * 1000), ('clusters', 4 * 1000)]
+  + [(name, 0) for name in ('row_bytes', 'num_classes', 'clients', 'parallel')],
 )
-def test_more_of_anything_never_needs_less(name, factor):
-  larger = dataclasses.replace(SIZE, **{name: factor * getattr(SIZE, name)})
-  assert larger.needed(1000) >= SIZE.needed(1000)
-  assert SIZE.needed(factor * 1000) >= SIZE.needed(1000)
+@given(factor=st.integers(2, 1000), experts=st.booleans())
+def test_more_of_anything_needs_more(name, held, factor, experts):
+  size = dataclasses.replace(SIZE, experts=experts)
+  larger = dataclasses.replace(size, **{name: factor * getattr(SIZE, name)})
+  assert larger.needed(1000) - size.needed(1000) > held * (factor - 1) * getattr(SIZE, name)
+
+
+@given(st.integers(2, 1000))
+def test_a_larger_model_needs_more_and_so_do_experts(factor):
+  assert SIZE.needed(factor * 1000) - SIZE.needed(1000) > 4 * 1000 * (factor - 1)
+  assert SIZE.needed(1000) > dataclasses.replace(SIZE, experts=False).needed(1000)
 
 
 def test_many_classes_are_counted_by_class_and_not_by_pairs_of_classes():

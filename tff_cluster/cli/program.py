@@ -101,7 +101,10 @@ def ended_by(error: Exception) -> int:
     raise error
   if isinstance(error, OSError) and error.filename is None:
     _silence_stdout()
-  return _end(fault.on_command_line(), fault.exit_code)
+  if sys.stderr is not None:
+    with contextlib.suppress(OSError):
+      print(f'error: {fault.on_command_line()}', file=sys.stderr, flush=True)
+  return fault.exit_code
 
 
 @contextlib.contextmanager
@@ -160,14 +163,6 @@ def _identity(main: Callable, argv: Sequence[str]) -> tuple[str, str]:
   else:
     called = f'python -m {spec.name if spec else os.path.basename(argv[0])}'
   return called, module.__doc__ or ''
-
-
-def _end(message: str, code: int) -> int:
-  if sys.stderr is not None:
-    line = message.replace('\r', '\\r').replace('\n', '\\n')
-    with contextlib.suppress(OSError):
-      print(f'error: {line}' if code in (1, 2) else line, file=sys.stderr, flush=True)
-  return code
 
 
 def _flush_stdout() -> None:

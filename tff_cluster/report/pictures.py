@@ -1,7 +1,7 @@
 """All figures of a run: drawn from its results, saved as SVG and PNG, each with a caption that explains it."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -51,49 +51,12 @@ class Picture:
   svg: bytes
 
 
-def draw_pictures(
-  run: FinishedRun,
-  answers: Sequence[ClusteringAnswer],
-  is_of_paper: bool,
-  on_drawn: Callable[[], object] | None = None,
-) -> list[Picture]:
-  """Draws and saves all figures that the run's results allow; returns them in the order of the report.
-
-  Args:
-    run: The run, its clusterings as identical_clusterings.merged gives them.
-    answers: One for each clustering, see answer.answer_run.
-    is_of_paper: Whether captions may say which figure of the paper they are, see papers.rohith2020.setting.
-    on_drawn: Called after each figure, for instance to move a progress bar.
+def save_drawn(drawn: base.Drawn, folder: Path) -> Picture:
+  """Saves a figure, with its name, section, title and caption, as FOLDER/figures/NAME.svg and .png.
 
   Raises:
     EnvironmentFault: where a file cannot be written.
   """
-  pictures = []
-  for drawn in _figures(run, answers, is_of_paper):
-    pictures.append(save_drawn(drawn, run.path))
-    if on_drawn is not None:
-      on_drawn()
-  return pictures
-
-
-def draw_splits(run: FinishedRun, folder: Path) -> list[Picture]:
-  """Draws the splits of a run's bi-partitions and saves them in FOLDER/figures; none where there are none."""
-  names = file_names([c.label for c in run.results.clusterings])
-  return [
-    save_drawn(drawn, folder)
-    for clustering, name in zip(run.results.clusterings, names, strict=True)
-    for drawn in split_figures(run, clustering, name)
-  ]
-
-
-def draw_clients(run: FinishedRun, answers: Sequence[ClusteringAnswer], folder: Path) -> list[Picture]:
-  """Draws every client's accuracy before and after each clustering of one of the paper's runs, saved in FOLDER/figures."""
-  names = file_names([c.label for c in run.results.clusterings])
-  return [save_drawn(drawn, folder) for drawn in _client_figures(run, answers, names, True)]
-
-
-def save_drawn(drawn: base.Drawn, folder: Path) -> Picture:
-  """Saves a figure, with its name, section, title and caption, as FOLDER/figures/NAME.svg and .png."""
   name, section, title, caption, figure = drawn
   svg, png = base.render(figure)
   write_file(folder / 'figures' / f'{name}.svg', svg)
@@ -101,15 +64,20 @@ def save_drawn(drawn: base.Drawn, folder: Path) -> Picture:
   return Picture(name, section, title, caption, svg)
 
 
-def _figures(
-  run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper: bool
-) -> Iterator[base.Drawn]:
+def of_run(run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper: bool) -> Iterator[base.Drawn]:
+  """Draws all figures that the run's results allow, one after the other, in the order of the report.
+
+  Args:
+    run: The run, its clusterings as identical_clusterings.merged gives them.
+    answers: One for each clustering, see answer.answer_run.
+    is_of_paper: Whether captions may say which figure of the paper they are, see papers.rohith2020.setting.
+  """
   merged = run.results.clusterings
   # Files are called after the first of the clusterings that share them, but for those that only one of them has.
   labels = [part.label for clustering in merged for part in identical_clusterings.parts(clustering)]
   names = dict(zip(labels, file_names(labels), strict=True))
   firsts = [names[identical_clusterings.parts(clustering)[0].label] for clustering in merged]
-  yield from _client_figures(run, answers, firsts, is_of_paper)
+  yield from client_figures(run, answers, firsts, is_of_paper)
   yield _rounds_figure(run)
   for clustering, first in zip(merged, firsts, strict=True):
     parts = identical_clusterings.parts(clustering)
@@ -133,9 +101,10 @@ def _figures(
   )  # fmt: skip
 
 
-def _client_figures(
+def client_figures(
   run: FinishedRun, answers: Sequence[ClusteringAnswer], names: Sequence[str], is_of_paper: bool
 ) -> Iterator[base.Drawn]:
+  """Draws every client's accuracy before and after each clustering; `names` are those of the clusterings in files."""
   if not answers:
     return
   phase1 = np.asarray(run.results.phase1.evaluation.client_accuracy)

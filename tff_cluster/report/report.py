@@ -1,6 +1,7 @@
 """Writes report.html: one file that needs no network, and every figure beside it."""
 
 import dataclasses
+import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +26,7 @@ from tff_cluster.report.files import write_file, write_records
 from tff_cluster.report.finished_run import FinishedRun, read_run
 from tff_cluster.report.malicious_section import caution_of, malicious_section
 from tff_cluster.report.new_clients_section import new_clients_section
-from tff_cluster.report.pictures import Picture, draw_pictures, save_drawn
+from tff_cluster.report.pictures import Picture, of_run, save_drawn
 from tff_cluster.report.splits.section import splits_section
 from tff_cluster.scorecard import identical_clusterings, summary
 from tff_cluster.storage import files as files_lib
@@ -33,7 +34,7 @@ from tff_cluster.storage import files as files_lib
 _REPORT = 'Report'
 
 
-def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) -> Path:
+def write_report(run_dir: Path, on_drawn: Callable[[], object] = lambda: None) -> Path:
   """Writes report.html, scorecard.json, .csv and .tex and figures/*.svg and *.png into a run's folder.
 
   What reading and drawing took is added to `timing` in results.json.
@@ -58,10 +59,10 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] | None = None) ->
   beside = run_scorecard.build(whole.results, setting)
   write_records(*beside.records(), run.path)
   write_file(run.path / 'scorecard.tex', latex.text(beside.shown()))
-  pictures = [save_drawn(gains, run.path)] if gains else []
-  if gains and on_drawn is not None:
+  pictures = list[Picture]()
+  for drawn in itertools.chain([gains] if gains else [], of_run(run, answers, setting.is_of_paper)):
+    pictures.append(save_drawn(drawn, run.path))
     on_drawn()
-  pictures += draw_pictures(run, answers, setting.is_of_paper, on_drawn)
   whole, run = (_with_own_time(each, time.monotonic() - begun) for each in (whole, run))
 
   def figures(section: str) -> list[Picture]:

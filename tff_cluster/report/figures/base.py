@@ -1,11 +1,11 @@
 """The look that all figures share, and how they are saved. Matplotlib is imported when a figure is drawn."""
 
-import functools
+import contextlib
 import io
 import textwrap
 import warnings
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tff_cluster.scorecard import identical_clusterings
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
-_P = ParamSpec('_P')
+_Drawing = TypeVar('_Drawing', bound='Callable[..., Figure]')
 # Name, section, title and caption of a picture (report/pictures.py), and what is drawn.
 Drawn = tuple[str, str, str, str, 'Figure']
 
@@ -46,20 +46,21 @@ _STYLE: Any = {
 _DPI = 150
 
 
-def styled(draw: 'Callable[_P, Figure]') -> 'Callable[_P, Figure]':
+def styled(draw: _Drawing) -> _Drawing:
   """Makes a drawing function draw in the style of the report, whatever the user's own settings are."""
 
-  @functools.wraps(draw)
-  def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> 'Figure':
-    import matplotlib
+  return _look()(draw)
 
-    with matplotlib.rc_context(), warnings.catch_warnings():
-      matplotlib.rcdefaults()
-      matplotlib.rcParams.update(_STYLE)
-      warnings.filterwarnings('ignore', message='Glyph .* missing from')
-      return draw(*args, **kwargs)
 
-  return wrapper
+@contextlib.contextmanager
+def _look() -> Iterator[None]:
+  import matplotlib
+
+  with matplotlib.rc_context(), warnings.catch_warnings():
+    matplotlib.rcdefaults()
+    matplotlib.rcParams.update(_STYLE)
+    warnings.filterwarnings('ignore', message='Glyph .* missing from')
+    yield
 
 
 def new_figure(width: float, height: float) -> 'Figure':
@@ -71,15 +72,11 @@ def new_figure(width: float, height: float) -> 'Figure':
 
 def render(figure: 'Figure') -> tuple[bytes, bytes]:
   """Returns the figure as SVG and as PNG (150 dots an inch); equal figures give equal bytes."""
-  import matplotlib
   from matplotlib.backends.backend_agg import FigureCanvasAgg
   from matplotlib.backends.backend_svg import FigureCanvasSVG
 
   svg, png = io.BytesIO(), io.BytesIO()
-  with matplotlib.rc_context(), warnings.catch_warnings():
-    matplotlib.rcdefaults()
-    matplotlib.rcParams.update(_STYLE)
-    warnings.filterwarnings('ignore', message='Glyph .* missing from')
+  with _look():
     # Not by savefig, which draws everything twice. The first drawing finds the layout, and both files get it.
     FigureCanvasAgg(figure).print_png(png, metadata={'Software': None})
     figure.set_layout_engine('none')

@@ -8,8 +8,10 @@ import numpy as np
 from tff_cluster.base.words import capital
 from tff_cluster.report import pictures
 from tff_cluster.report.answer import answer_run
+from tff_cluster.report.files import file_names
 from tff_cluster.report.finished_run import FinishedRun, read_run
 from tff_cluster.report.pictures import Picture
+from tff_cluster.report.splits.pictures import split_figures
 from tff_cluster.scorecard import cluster_contents
 from tff_cluster.scorecard.curves import TARGETS
 from tff_cluster.scorecard.rows import Ours
@@ -96,7 +98,14 @@ def settings(title: str, rows: Rows, folder: Path, remark: str) -> list[Picture]
 
 def splits(run_folder: Path | None, folder: Path) -> list[Picture]:
   """Draws the splits of a run's recursions."""
-  return [] if run_folder is None else pictures.draw_splits(read_run(run_folder), folder)
+  if run_folder is None:
+    return []
+  run = read_run(run_folder)
+  return [
+    pictures.save_drawn(drawn, folder)
+    for clustering, name in zip(run.results.clusterings, _file_names(run), strict=True)
+    for drawn in split_figures(run, clustering, name)
+  ]
 
 
 def clients(run_folder: Path | None, folder: Path) -> Sequence[Picture]:
@@ -104,4 +113,9 @@ def clients(run_folder: Path | None, folder: Path) -> Sequence[Picture]:
   if run_folder is None:
     return []
   run = read_run(run_folder)
-  return pictures.draw_clients(run, answer_run(run.results), folder)
+  drawn = pictures.client_figures(run, answer_run(run.results), _file_names(run), is_of_paper=True)
+  return [pictures.save_drawn(each, folder) for each in drawn]
+
+
+def _file_names(run: FinishedRun) -> list[str]:
+  return file_names([clustering.label for clustering in run.results.clusterings])
