@@ -31,7 +31,7 @@ from tff_cluster.clustering.methods import hierarchical
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import LINKAGES, METRICS, ClusteringConfig
 from tff_cluster.report.figures import base
-from tff_cluster.report.files import write_file
+from tff_cluster.storage.files import write_file
 
 FAMILIES = tuple((m, link) for m in METRICS for link in LINKAGES if hierarchical.fits(m, link))
 NAMES = ('kmeans', *(' '.join(family) for family in FAMILIES))

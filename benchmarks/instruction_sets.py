@@ -32,7 +32,7 @@ from tff_cluster.experiment import config_file
 from tff_cluster.experiment.results import own
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import client_signatures
-from tff_cluster.report.files import csv_text
+from tff_cluster.storage.tables import csv_lines
 from tff_cluster.studies.kept import results
 from tff_cluster.studies.loaded_run import LoadedRun
 
@@ -109,10 +109,7 @@ def _measure(kept_dir: pathlib.Path, machine: str) -> list[dict[str, Any]]:
     digests={},
     configurations=[],
   )
-  texts = {
-    name: csv_text(list(lines[0]), (list(line.values()) for line in lines))
-    for name, lines in (('table', table), ('clusters', clusters))
-  }
+  texts = {'table': csv_lines(table), 'clusters': csv_lines(clusters)}
   results.write(kept_dir, provenance, texts, [])
   return table
 

@@ -43,8 +43,7 @@ def main() -> None:
   output_files.check(folder, ['predictions.npz'], lambda there: there == arrays)
   output_files.check(folder, ['experts.json'], lambda there: there == files.json_text(document))
   files.save_json(folder / 'experts.json', document, seal=False)
-  with files.replacing(folder / 'predictions.npz') as stream:
-    stream.write(arrays)
+  files.write_file(folder / 'predictions.npz', arrays)
   print_table(document)
   for name in ('predictions.npz', 'experts.json'):
     print(folder / name)

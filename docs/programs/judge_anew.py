@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from tff_cluster.base.environment import describe_environment
 from tff_cluster.base.errors import Fault, InputError
-from tff_cluster.report.files import csv_text
+from tff_cluster.storage.tables import csv_text
 from tff_cluster.studies.kept import coverage, keep, results
 
 KEPT = pathlib.Path(__file__).parents[1] / 'results/data'

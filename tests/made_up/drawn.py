@@ -25,7 +25,7 @@ def scorecard_of(results: dict[str, Any]) -> list[dict[str, Any]]:
   run = run_of(results)
   return run_scorecard.build(
     run.results, describe_setting(run.results.config, len(run.client_ids))
-  ).records()[0]
+  ).records()
 
 
 def drawn(section: pages.Section | None) -> str:

@@ -10,18 +10,18 @@ from tff_cluster.base import records
 from tff_cluster.base.types import Weights
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Segment:
+@dataclasses.dataclass(frozen=True)
+class Segment(records.Record):
   """A cluster, from the round in which it was made to its own split or to the last round.
 
   Attributes:
-    members: int64[members], positions of the clients.
+    members: Positions of the clients.
     start_round: The round whose model it starts from; 0 for all clients.
     end_round: The last round in which it trained.
     parent: Position of the cluster that it was split from; None for all clients.
   """
 
-  members: np.ndarray
+  members: list[int]
   start_round: int
   end_round: int
   parent: int | None

@@ -129,18 +129,8 @@ class ChoiceOfThreshold(PhaseFile):
 
 
 @dataclasses.dataclass(frozen=True)
-class SavedSegment(records.Record):
-  """See clustering.recursion.Segment; members are positions of clients."""
-
-  members: list[int]
-  start_round: int
-  end_round: int
-  parent: int | None
-
-
-@dataclasses.dataclass(frozen=True)
 class Splits(PhaseFile):
-  """The recursion of a method that alternates.
+  """The recursion of a method that splits clusters while they train.
 
   Attributes:
     tests: What was tested.
@@ -150,7 +140,7 @@ class Splits(PhaseFile):
 
   phase = 'clustering'
   tests: list[recursion.Test]
-  segments: list[SavedSegment]
+  segments: list[recursion.Segment]
   timing: Spent
 
 

@@ -119,7 +119,7 @@ class Training(records.Record):
 
 @dataclasses.dataclass(frozen=True)
 class Split(Test):
-  """A time that a cluster of a method that alternates was found stationary and tested, with client ids.
+  """A time that a cluster of a method that splits while it trains was found stationary and tested, with client ids.
 
   Attributes:
     half_rise: For each half what the client of it that rises least gains: its mean test accuracy in up to five rounds after the

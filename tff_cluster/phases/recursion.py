@@ -86,13 +86,9 @@ def run_recursion(
       experiment.folder.similarities(clustering.label),
       {f'{k:03d}': matrix for k, (_, matrix) in enumerate(found.tests)},
     )
-    segments_of = [
-      phase_files.SavedSegment(s.members.tolist(), s.start_round, s.end_round, s.parent)
-      for s in found.segments
-    ]
     files_lib.save_json(
       experiment.folder.splits(clustering.label),
-      phase_files.Splits([test for test, _ in found.tests], segments_of, figures()),
+      phase_files.Splits([test for test, _ in found.tests], found.segments, figures()),
     )
 
 
@@ -154,7 +150,9 @@ def train_segments(
     # The store has the model before the last round of those that were split: the updates of that round split them.
     keep = (segment.end_round - 1,) if number in parents else ()
     name = f'{label}/segment_{number:03d}'
-    outcome = experiment.train(name, segment.members, start, segment.start_round, segment.end_round, keep)
+    outcome = experiment.train(
+      name, np.array(segment.members), start, segment.start_round, segment.end_round, keep
+    )
     # `run_recursion` asked for all; what the store lacks is asked for again.
     experiment.asked += outcome.client_rounds_trained
     experiment.trained += outcome.client_rounds_trained
@@ -212,10 +210,7 @@ def tested(folder: RunFolder, label: str) -> list[list[str]]:
 
 def segments(folder: RunFolder, label: str) -> list[Segment]:
   """Returns every cluster of a finished recursion, each after the one that it was split from."""
-  return [
-    Segment(np.array(s.members, np.int64), s.start_round, s.end_round, s.parent)
-    for s in _saved(folder, label).segments
-  ]
+  return _saved(folder, label).segments
 
 
 def _saved(folder: RunFolder, label: str) -> phase_files.Splits:

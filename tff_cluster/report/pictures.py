@@ -26,10 +26,11 @@ from tff_cluster.report.figures import (
   membership,
   ordering,
 )
-from tff_cluster.report.files import file_names, write_file
+from tff_cluster.report.files import file_names
 from tff_cluster.report.finished_run import FinishedRun
 from tff_cluster.report.splits.pictures import split_figures
 from tff_cluster.scorecard import identical_clusterings
+from tff_cluster.storage.files import write_file
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

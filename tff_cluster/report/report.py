@@ -22,7 +22,7 @@ from tff_cluster.report import (
 )
 from tff_cluster.report.alternation.section import rounds_section
 from tff_cluster.report.answer import answer_run, told_alarms
-from tff_cluster.report.files import write_file, write_records
+from tff_cluster.report.files import write_records
 from tff_cluster.report.finished_run import FinishedRun, read_run
 from tff_cluster.report.malicious_section import caution_of, malicious_section
 from tff_cluster.report.new_clients_section import new_clients_section
@@ -30,6 +30,7 @@ from tff_cluster.report.pictures import Picture, of_run, save_drawn
 from tff_cluster.report.splits.section import splits_section
 from tff_cluster.scorecard import identical_clusterings, summary
 from tff_cluster.storage import files as files_lib
+from tff_cluster.storage.files import write_file
 
 _REPORT = 'Report'
 
@@ -57,7 +58,7 @@ def write_report(run_dir: Path, on_drawn: Callable[[], object] = lambda: None) -
   answers, lines = answer_run(run.results), summary.of_run(whole.results)
   seeds, gains = [run.results.config.training.seed], first_screen.drawn(lines)
   beside = run_scorecard.build(whole.results, setting)
-  write_records(*beside.records(), run.path)
+  write_records(beside.records(), run.path)
   write_file(run.path / 'scorecard.tex', latex.text(beside.shown()))
   pictures = list[Picture]()
   for drawn in itertools.chain([gains] if gains else [], of_run(run, answers, setting.is_of_paper)):

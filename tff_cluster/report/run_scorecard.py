@@ -44,12 +44,12 @@ class RunScorecard:
     verdicts += [finding.verdict for *_, findings in self.tables for _, finding in findings]
     return any(verdict != 'not run' for verdict in verdicts)
 
-  def records(self) -> tuple[list[dict[str, Any]], Sequence[str]]:
-    """Returns all lines as records, and the names of their fields."""
+  def records(self) -> list[dict[str, Any]]:
+    """Returns all lines as records, see headline.records."""
     lines = [line for _, found, _ in self.tables for line in found]
     for published, _, findings in self.tables:
       lines += [headline.claim_line(published.name, *pair, self.setting.remark) for pair in findings]
-    return headline.records(lines, self.setting.remark or 'the paper’s'), headline.FIELDS
+    return headline.records(lines, self.setting.remark or 'the paper’s')
 
   def shown(self) -> list[Table]:
     """Returns its tables as pages show them."""

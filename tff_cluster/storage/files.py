@@ -84,6 +84,21 @@ def replacing(path: pathlib.Path) -> Iterator[IO[bytes]]:
     _sync_folder(path.parent)
 
 
+def write_file(path: pathlib.Path, content: bytes | str) -> None:
+  """Writes a file so that a reader sees the old one or the new one, never a part.
+
+  Raises:
+    EnvironmentFault: where the file cannot be written (full disk, no permission), naming it.
+  """
+  with replacing(path) as stream:
+    stream.write(content.encode() if isinstance(content, str) else content)
+
+
+def write_json(path: pathlib.Path, document: Mapping[str, Any]) -> None:
+  """Writes a JSON document that people read, too; raises as `write_file`, and ValueError where it holds NaN or an infinity."""
+  write_file(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n')
+
+
 def temporary_file(path: pathlib.Path) -> tuple[int, pathlib.Path]:
   """Makes a temporary file beside `path`, locked for as long as its descriptor is open, and returns both."""
   # Of a new file the kernel takes the umask off; what is written anew is not shown to others meanwhile.
@@ -198,8 +213,7 @@ def save_json(path: pathlib.Path, value: Any, seal: bool = True) -> None:
   """
   value = records.plain(value)
   text = sealed_json.seal(value) if seal else json_text(value)
-  with replacing(path) as stream:
-    stream.write(text)
+  write_file(path, text)
 
 
 def json_text(value: Any) -> bytes:

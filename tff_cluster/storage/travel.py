@@ -52,10 +52,7 @@ def put(folder: pathlib.Path, found: Mapping[str, bytes]) -> None:
   """
   folder.mkdir(parents=True, exist_ok=True)
   for name, content in found.items():
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with files.replacing(path) as stream:
-      stream.write(content)
+    files.write_file(folder / name, content)
 
 
 def link(place: pathlib.Path, folder: pathlib.Path) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 from tff_cluster.base.words import client, percent, plural
 from tff_cluster.data.population import Population
 from tff_cluster.report.figures import base, heatmaps, ordering
-from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.storage import output_files
+from tff_cluster.storage.files import write_file
+from tff_cluster.storage.tables import csv_text
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure

@@ -267,7 +267,7 @@ def test_it_splits_without_knowing_who_trains():
   clients = Disagreeing()
   found = clustering.rule.rounds(clustering.options, clients)
   assert clustering.rule.splits and clustering.rule.trains
-  assert [(s.members.tolist(), s.start_round, s.end_round, s.parent) for s in found.segments] == [
+  assert [(s.members, s.start_round, s.end_round, s.parent) for s in found.segments] == [
     ([0, 1, 2, 3, 4, 5], 0, 2, None),
     ([0, 1, 2, 3], 2, 5, 0),
     ([4, 5], 2, 9, 0),

@@ -139,7 +139,7 @@ class Bipartition(Method[Options]):
     while waiting:
       members, start, start_round, first_test, parent = waiting.popleft()
       halves, trained, found = _train(options, federation, members, start, start_round, first_test)
-      segments.append(Segment(members, start_round, trained.round, parent))
+      segments.append(Segment(members.tolist(), start_round, trained.round, parent))
       tests += found
       first_test = trained.round + options.rounds_before_split
       for half in halves:
@@ -165,7 +165,7 @@ class Bipartition(Method[Options]):
       arriving[~finite] = 0.0
       fallback[reached[~finite]] = True
       halves = []
-      sides = [segment.members for segment in tree.segments if segment.parent == node]
+      sides = [np.array(segment.members) for segment in tree.segments if segment.parent == node]
       for half in sides:
         updates = tree.sent(node, half)
         if not (known := diverged_clients.finite_rows(updates)).all():

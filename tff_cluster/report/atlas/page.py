@@ -8,8 +8,8 @@ from typing import Any
 
 from tff_cluster.report import pages
 from tff_cluster.report.atlas import tones
-from tff_cluster.report.files import write_file
 from tff_cluster.scorecard import identical_clusterings
+from tff_cluster.storage.files import write_file
 
 # In the order in which they are joined: each file uses what those before it define.
 SCRIPTS = ('shared', 'controls', 'table', 'map', 'matrix', 'flow', 'card', 'atlas')

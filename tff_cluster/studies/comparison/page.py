@@ -11,11 +11,12 @@ from tff_cluster.report import first_screen, latex, pages
 from tff_cluster.report.atlas import data as atlas_data
 from tff_cluster.report.atlas import page as atlas
 from tff_cluster.report.figures import base, gains
-from tff_cluster.report.files import csv_text, write_file, write_json
 from tff_cluster.report.pages import Section
 from tff_cluster.report.pictures import Picture, save_drawn
 from tff_cluster.scorecard import contenders, identical_clusterings, paired_statistics, summary
 from tff_cluster.scorecard.contenders import BUDGETS, Contender
+from tff_cluster.storage.files import write_file, write_json
+from tff_cluster.storage.tables import csv_lines
 from tff_cluster.studies.comparison import (
   alarms,
   answer,
@@ -67,8 +68,7 @@ def write(
     'command': facts.get('command'),
   }
   write_json(folder / 'comparison.json', document)
-  lines = document['lines']
-  write_file(folder / 'comparison.csv', csv_text(tuple(lines[0]), (list(line.values()) for line in lines)))
+  write_file(folder / 'comparison.csv', csv_lines(document['lines']))
   tables = [sections.contenders_table(found, budget) for budget in found.budgets]
   write_file(folder / 'comparison.tex', latex.text(tables))
   unit = config.evaluation.budget

@@ -10,9 +10,10 @@ from tff_cluster.base.words import plural, score, size, times
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.report import pages
 from tff_cluster.report.figures import base
-from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.report.pictures import save_drawn
+from tff_cluster.storage.files import write_file
+from tff_cluster.storage.tables import csv_text
 from tff_cluster.studies.disturbance import figures
 from tff_cluster.studies.disturbance.document import NEAREST, NOISE, RANDOM, Document, Row
 from tff_cluster.studies.disturbance.words import (

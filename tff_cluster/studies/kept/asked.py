@@ -4,8 +4,8 @@ import dataclasses
 import re
 from pathlib import Path
 
-from tff_cluster.report.files import csv_text
 from tff_cluster.storage import files, tables
+from tff_cluster.storage.tables import csv_text
 from tff_cluster.studies.disturbance.document import Document
 from tff_cluster.studies.replay.replayed import Best, Summary
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tff_cluster.report.files import csv_text
 from tff_cluster.storage import files, tables
+from tff_cluster.storage.tables import csv_text
 from tff_cluster.studies.kept.rounding import percent, rounded
 
 # Columns of comparison.csv and league.csv that are shares from 0 to 1, and those that are bytes.

@@ -19,7 +19,6 @@ from tff_cluster.experiment.config import FEDAVG, PLACES
 from tff_cluster.experiment.results import Results
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.papers import catalogue
-from tff_cluster.report.files import csv_text
 from tff_cluster.scorecard import headline
 from tff_cluster.scorecard.identical_clusterings import JOINT
 from tff_cluster.scorecard.paired_statistics import worst_decile
@@ -27,6 +26,7 @@ from tff_cluster.scorecard.published import PAPER
 from tff_cluster.scorecard.rows import COLUMNS, Ours, Row, Run, gather
 from tff_cluster.scorecard.summary import over_clients
 from tff_cluster.storage import files, tables
+from tff_cluster.storage.tables import csv_lines, csv_text
 from tff_cluster.studies.kept import asked, compared
 from tff_cluster.studies.kept.results import Provenance
 from tff_cluster.studies.kept.rounding import percent, rounded
@@ -267,7 +267,7 @@ def _of_reproduction(folder: Path) -> Made:
     made = _provenance(toy.title, [], published={toy.name: []}, scale='toy')
     assert toy.compute is not None
     *_, records = headline.scored(toy, {result.name: result for result in toy.compute(0)}, '')
-    text = _scorecard(records)
+    text = csv_lines(records)
     if text != tables.text(folder / 'scorecard.csv'):
       raise InputError(
         f'{folder} is not what {toy.name} gives today with seed 0; run it again, without another seed'
@@ -298,7 +298,7 @@ def _of_reproduction(folder: Path) -> Made:
   rows = gather(stored, runs_lib.window_rounds(published, scale))
   *_, records = headline.scored(published, rows, scale.remark)
   texts = {
-    'scorecard': _scorecard(records),
+    'scorecard': csv_lines(records),
     'runs': csv_text(_RUNS, [lines[key] for key in sorted(lines, key=lambda k: (names.index(k[0]), k[1]))]),
   }
   texts |= _expert_table({name: rows[name] for name in names})
@@ -307,10 +307,6 @@ def _of_reproduction(folder: Path) -> Made:
   )
   seeds = {name: sorted(seed for row, seed in lines if row == name) for name in names}
   return Made(made, texts, seeds)
-
-
-def _scorecard(records: Iterable[Mapping[str, Any]]) -> str:
-  return csv_text(headline.FIELDS, ([each[name] for name in headline.FIELDS] for each in records))
 
 
 def _expert_table(rows: Mapping[str, Ours]) -> dict[str, str]:

@@ -14,8 +14,9 @@ from tff_cluster.base.errors import InputError
 from tff_cluster.base.types import Json
 from tff_cluster.experiment import config_file
 from tff_cluster.experiment.config import ExperimentConfig
-from tff_cluster.report.files import plain_text, write_file
 from tff_cluster.storage import files, tables, temporary_folder
+from tff_cluster.storage.files import write_file
+from tff_cluster.storage.tables import plain_text
 
 FILE = 'provenance.json'
 # The runs themselves (runs_archive.py); kept before there were archives, a result has none.

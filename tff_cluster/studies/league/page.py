@@ -10,12 +10,13 @@ import numpy as np
 from tff_cluster.base.words import percent, plural, score, series
 from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.report import first_screen, lost_training, pages
-from tff_cluster.report.files import csv_text, write_file, write_json
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture, save_drawn
 from tff_cluster.scorecard import paired_verdicts
 from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Runs
 from tff_cluster.scorecard.intervals import Interval
+from tff_cluster.storage.files import write_file, write_json
+from tff_cluster.storage.tables import csv_lines
 from tff_cluster.studies.comparison import answer, csv_columns
 from tff_cluster.studies.league import figure, standings
 from tff_cluster.studies.league.standings import League
@@ -55,8 +56,7 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
     for setting in league.settings
     for line in csv_columns.lines(list(setting.parts.values()), setting.statistics.target)
   ]
-  names = tuple(dict.fromkeys(name for line in lines for name in line))
-  write_file(folder / 'league.csv', csv_text(names, ([line.get(name) for name in names] for line in lines)))
+  write_file(folder / 'league.csv', csv_lines(lines))
   picture = _picture(league, folder)
   # The first screen has the others.
   in_words = [words for words in sentences(league, ROUNDS)[1:] if words not in few(league)]

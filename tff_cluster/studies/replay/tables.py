@@ -11,8 +11,9 @@ from tff_cluster.base.words import percent, plural, score
 from tff_cluster.clustering.recovery import SCORES
 from tff_cluster.clustering.sketch import Distortion
 from tff_cluster.report.figures import base
-from tff_cluster.report.files import csv_text, write_file
 from tff_cluster.storage import files, output_files
+from tff_cluster.storage.files import write_file
+from tff_cluster.storage.tables import csv_text
 from tff_cluster.studies.replay import figures
 from tff_cluster.studies.replay.replayed import Best, Family, Replayed, Row, Summary, Truth
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from tff_cluster.base.environment import ENGINE, machines
 from tff_cluster.report import latex, pages, scorecard_tables
-from tff_cluster.report.files import write_file, write_records
+from tff_cluster.report.files import write_records
 from tff_cluster.report.pages import Section, Table
 from tff_cluster.scorecard import headline
 from tff_cluster.scorecard.published import TOY_SCALE, Published, Scale
 from tff_cluster.scorecard.rows import Ours, Runs, gather
 from tff_cluster.storage import output_files
+from tff_cluster.storage.files import write_file
 from tff_cluster.studies.reproduction import runs as runs_lib
 from tff_cluster.studies.reproduction.sections import SECTIONS, TEMPLATE, Page
 
@@ -100,7 +101,7 @@ def write_page(
   remark, is_toy = scale.remark, published.compute is not None
   numbers, findings, records = headline.scored(published, rows, remark)
   page = Page(published, rows, numbers, findings, remark, folder, run_folder)
-  write_records(records, headline.FIELDS, folder)
+  write_records(records, folder)
   # A table may leave its page, so it says in each line at which scale it was run.
   size = TOY_SCALE if is_toy else remark or 'the paper’s'
   shown = scorecard_tables.numbers_table(numbers, '', f'{published.title} ({size})')
