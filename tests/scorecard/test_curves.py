@@ -54,9 +54,7 @@ def test_fluctuation_is_of_the_last_half_and_not_of_a_steady_rise():
 
 
 def test_measures_are_one_a_seed():
-  found = curves.measure(replication_rows.row('IID, B 10, E 1', [90, 96, 95], [90, 92, 94]))
-  assert found.rounds_to[95.0] == (pytest.approx(1 + 5 / 6), None)
-  assert (found.best, found.end, found.ran) == ((96, 94), (95, 94), 3)
-  assert found.mean_rounds(95.0) == np.inf
-  both = curves.measure(replication_rows.row('IID, B 10, E 1', [90, 100], [95, 95]))
-  assert both.mean_rounds(95.0) == (1.5 + 1.0) / 2
+  ours = replication_rows.row('IID, B 10, E 1', [90, 96, 95], [90, 92, 94])
+  assert curves.rounds(95.0)(ours) == [pytest.approx(1 + 5 / 6), None]
+  assert (curves.BEST(ours), curves.END(ours)) == ([96, 94], [95, 94])
+  assert curves.FLUCTUATION(ours) == [0.0, 0.0]

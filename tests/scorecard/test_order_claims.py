@@ -1,7 +1,7 @@
-"""Claims that one number is above another: parts of them are tested in test_claims.py."""
+"""Claims that one number is above another, in rows and across them."""
 
 from tests.made_up.scorecard_rows import make_ours
-from tff_cluster.scorecard.order_claims import Comparison, above
+from tff_cluster.scorecard.claims import compared, ordered
 from tff_cluster.scorecard.rows import Row
 
 
@@ -13,10 +13,8 @@ def _rows(**told):
 
 
 def _claim(*names, against=''):
-  comparisons = [
-    Comparison(name, lambda o: o.over_rows, lambda o: o.baseline_over_rows, against) for name in names
-  ]
-  return above('It is better', 'section 3', 'said in words', comparisons)
+  parts = [compared(name, lambda o: o.over_rows, lambda o: o.baseline_over_rows, against) for name in names]
+  return ordered('It is better', 'section 3', 'said in words', parts)
 
 
 def test_every_comparison_counts_in_its_own_row_or_against_another_one():

@@ -12,6 +12,7 @@ from typing import Any
 
 from tff_cluster.base.words import plural, series, signed
 from tff_cluster.scorecard import units, verdicts
+from tff_cluster.scorecard.cells import Read
 from tff_cluster.scorecard.intervals import student_interval
 from tff_cluster.scorecard.rows import Ours
 from tff_cluster.scorecard.verdicts import NOT_DECIDABLE, NOT_RUN
@@ -260,7 +261,7 @@ def judged(condition: object, ours: str, note: str = '') -> Finding:
   return Finding(HOLDS if condition else FAILS, ours, note)
 
 
-def of(row: str, read: Callable[[Ours], Sequence[float | None]]) -> Reading:
+def of(row: str, read: Read) -> Reading:
   """Returns a row's numbers by seed; a number that is None is nan."""
 
   def by_seed(rows: Rows) -> dict[int, float]:
@@ -309,6 +310,33 @@ def above(
 ) -> Part:
   """Returns the part that a number is above another one by at least a margin; `show` prints their difference."""
   return Part(name, tuple(dict.fromkeys(rows)), less(high, low), low=margin, show=show)
+
+
+def compared(
+  row: str,
+  high: Read,
+  low: Read | None = None,
+  against: str = '',
+  margin: float = units.EQUIVALENT,
+  show: Callable[[float], str] = show_points,
+) -> Part:
+  """Returns the part that a number of a row is above one of its own, or of another row in the seeds that both have.
+
+  Args:
+    row: The row.
+    high: Reads its number.
+    low: Reads the other one; None: as `high`.
+    against: The row of the other number; empty: the same.
+    margin, show: See `above`.
+  """
+  other = against or row
+  name = row if other == row else f'{row} against {other}'
+  return above(name, (row, other), of(row, high), of(other, low or high), margin, show)
+
+
+def ordered(words: str, source: str, published: str, parts: Sequence[Part]) -> Claim:
+  """Returns the claim that numbers are above others, in all parts, by a margin in points that they share; `words` get it added."""
+  return Claim(f'{words} (by at least {parts[0].low:g} points)', source, published, tuple(parts))
 
 
 def same(

@@ -4,54 +4,19 @@ Rounds to a target are taken as is usual: the curve is made monotone by the best
 interpolated linearly where it crosses the target.
 """
 
-import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
 from tff_cluster.scorecard import units
-from tff_cluster.scorecard.cells import Cell
+from tff_cluster.scorecard.cells import Cell, Read
 from tff_cluster.scorecard.rows import Ours
 
+_Number = TypeVar('_Number', float, float | None)
 # Test accuracies in percent.
 TARGETS = (95.0, 97.0, 99.0)
-
-
-@dataclasses.dataclass(frozen=True)
-class CurveMeasures:
-  """A row's curves in numbers, one a seed; accuracies in percent.
-
-  Attributes:
-    rounds_to: Rounds to each of TARGETS, with fractions; None where the curve does not reach it.
-    best: The highest accuracy of any round.
-    end: Accuracy after the last round.
-    fluctuation: See `fluctuation`, in points.
-    ran: Rounds that were run.
-  """
-
-  rounds_to: Mapping[float, tuple[float | None, ...]]
-  best: tuple[float, ...]
-  end: tuple[float, ...]
-  fluctuation: tuple[float, ...]
-  ran: int
-
-  def mean_rounds(self, target: float) -> float:
-    """Returns the mean over seeds of the rounds to a target; infinity where a seed does not reach it."""
-    values = [np.inf if value is None else value for value in self.rounds_to[target]]
-    return float(np.mean(values))
-
-
-def measure(found: Ours) -> CurveMeasures:
-  """Returns the measures of a row of FedAvg alone."""
-  curves = found.baseline_by_seed
-  return CurveMeasures(
-    rounds_to={target: tuple(rounds_to(curve, target) for curve in curves) for target in TARGETS},
-    best=tuple(max(curve.values()) for curve in curves),
-    end=tuple(curve[max(curve)] for curve in curves),
-    fluctuation=tuple(fluctuation(curve) for curve in curves),
-    ran=found.rounds_end,
-  )
 
 
 def cells(row: str, printed: Mapping[float, float], source: str) -> tuple[Cell, ...]:
@@ -63,18 +28,21 @@ def cells(row: str, printed: Mapping[float, float], source: str) -> tuple[Cell, 
     source: Where they are printed.
   """
 
-  def rounds(target: float) -> Cell:
+  def to_target(target: float) -> Cell:
     return Cell(
-      row, f'rounds_to_{target:g}', f'rounds to {target:g}%', units.ROUNDS, lambda ours: measure(ours).rounds_to[target],
+      row, f'rounds_to_{target:g}', f'rounds to {target:g}%', units.ROUNDS, rounds(target),
       printed.get(target), source=source if target in printed else '', is_added=target not in printed,
     )  # fmt: skip
 
   added = (
-    ('accuracy_best', 'best accuracy', units.PERCENT, lambda ours: measure(ours).best),
-    ('accuracy_end', 'last accuracy', units.PERCENT, lambda ours: measure(ours).end),
-    ('fluctuation', 'fluctuation', units.POINTS, lambda ours: measure(ours).fluctuation),
+    ('accuracy_best', 'best accuracy', units.PERCENT, BEST),
+    ('accuracy_end', 'last accuracy', units.PERCENT, END),
+    ('fluctuation', 'fluctuation', units.POINTS, FLUCTUATION),
   )
-  return (*map(rounds, sorted(TARGETS, reverse=True)), *(Cell(row, *told, is_added=True) for told in added))
+  return (
+    *map(to_target, sorted(TARGETS, reverse=True)),
+    *(Cell(row, *told, is_added=True) for told in added),
+  )
 
 
 def rounds_to(curve: Mapping[int, float], target: float) -> float | None:
@@ -103,3 +71,17 @@ def fluctuation(curve: Mapping[int, float]) -> float:
   values = np.array([curve[number] for number in sorted(curve)])
   changes = np.diff(values)[-max(len(values) // 2, 1) :]
   return float(np.std(changes)) if len(changes) else 0.0
+
+
+def _by_seed(read: Callable[[Mapping[int, float]], _Number]) -> Callable[[Ours], list[_Number]]:
+  return lambda ours: [read(curve) for curve in ours.baseline_by_seed]
+
+
+def rounds(target: float) -> Read:
+  """Returns what reads `rounds_to` a target by seed, of FedAvg alone."""
+  return _by_seed(lambda curve: rounds_to(curve, target))
+
+
+# Of FedAvg alone, by seed: the highest accuracy of any round and the last one, in percent, and `fluctuation` in points.
+BEST, END = _by_seed(lambda curve: max(curve.values())), _by_seed(lambda curve: curve[max(curve)])
+FLUCTUATION = _by_seed(fluctuation)

@@ -215,12 +215,8 @@ def best(
 ) -> tuple[Part, ...]:
   """Returns a part for each other row: the chosen one has more; what is nearer than `tie` counts as equal."""
   return tuple(
-    claims.above(
-      f'{chosen.name} against {other.name}', (chosen.name, other.name),
-      claims.of(chosen.name, read), claims.of(other.name, read), -tie, show,
-    )
-    for other in others
-  )  # fmt: skip
+    claims.compared(chosen.name, read, against=other.name, margin=-tie, show=show) for other in others
+  )
 
 
 def metric_order(

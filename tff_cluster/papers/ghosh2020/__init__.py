@@ -24,10 +24,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tff_cluster.base.words import plural
-from tff_cluster.scorecard import units, verdicts
+from tff_cluster.scorecard import claims, units, verdicts
 from tff_cluster.scorecard.cells import Cell, Read
 from tff_cluster.scorecard.claims import Finding, RuledClaim
-from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import (
   ALONE,
@@ -154,13 +153,13 @@ _RECOVERED = RuledClaim(
   _recovered,
 )  # fmt: skip
 CLAIMS = (
-  above(
+  claims.ordered(
     'IFCA is more accurate than one global model, for every m and n', _SOURCE, '94.2 to 95.3% against 86.7 to 89.7%, from memory',
-    [Comparison(name, clusters_over_rows, fedavg_over_rows) for name in _NAMES],
+    [claims.compared(name, clusters_over_rows, fedavg_over_rows) for name in _NAMES],
   ),
-  above(
+  claims.ordered(
     'IFCA is more accurate than clients alone, for every m and n', _SOURCE, '94.2 to 95.3% against 63.3 to 80.1%, from memory',
-    [Comparison(name, clusters_over_rows, alone_over_rows, alone) for name, alone in _NAMES.items()],
+    [claims.compared(name, clusters_over_rows, alone_over_rows, alone) for name, alone in _NAMES.items()],
   ),
   _RECOVERED,
 )  # fmt: skip

@@ -29,7 +29,6 @@ from tff_cluster.papers.sattler2019 import tables as sattler
 from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.claims import Claim, Part
-from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import BASELINE, Ours, Row, clusters_over_rows, fedavg_over_rows
 
@@ -117,9 +116,8 @@ def _found(
 
 def _more_alike(first: str, second: str) -> Part:
   """Returns the part that the first row's clusters are nearer to the groups than the second's."""
-  one, other = (claims.of(name, lambda ours: ours.recovery['group']) for name in (first, second))
-  return claims.above(
-    f'{first} against {second}', (first, second), one, other, _NEARER, lambda value: f'{signed(value, 3)} of the ARI',
+  return claims.compared(
+    first, lambda ours: ours.recovery['group'], None, second, _NEARER, lambda value: f'{signed(value, 3)} of the ARI',
   )  # fmt: skip
 
 
@@ -155,13 +153,13 @@ def _claims() -> tuple[Claim, ...]:
       'ours asks it of spectral clustering)',
       _ABSTRACT, 'said in words', tuple(_more_alike(*pair) for pair in both),
     ),
-    above(
+    claims.ordered(
       'They serve clients better than IFCA’s (ours asks it of spectral clustering)', _ABSTRACT, 'said in words',
-      [Comparison(first, clusters_over_rows, clusters_over_rows, second) for first, second in both],
+      [claims.compared(first, clusters_over_rows, against=second) for first, second in both],
     ),
-    above(
+    claims.ordered(
       'They serve clients better than FedAvg (ours asks it of spectral clustering)', _ABSTRACT, 'said in words',
-      [Comparison(first, clusters_over_rows, fedavg_over_rows) for first, _ in both],
+      [claims.compared(first, clusters_over_rows, fedavg_over_rows) for first, _ in both],
     ),
   ]  # fmt: skip
   names = [row_name(CLIENTS[0], method, even=True) for method in _EVEN]

@@ -23,9 +23,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tff_cluster.scorecard import units
+from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.cells import Cell, Read
-from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import (
   ALONE,
@@ -111,22 +110,21 @@ def _cells(data: str) -> tuple[Cell, ...]:
 
 
 CLAIMS = (
-  above(
+  claims.ordered(
     'FedEM is more accurate than FedAvg, on every data set', _SOURCE, '79.9% against 78.6%, 83.5% against 82.6%',
-    [Comparison(fedem_name(data), clusters_over_rows, fedavg_over_rows, _fedavg_row(data)) for data in PRINTED],
+    [claims.compared(fedem_name(data), clusters_over_rows, fedavg_over_rows, _fedavg_row(data)) for data in PRINTED],
   ),
-  above(
+  claims.ordered(
     'FedEM is more accurate than FedAvg that is tuned at each client (FedAvg+), on every data set', _SOURCE,
-    '79.9% against 75.3%, 83.5% against 83.1%', [Comparison(fedem_name(data), clusters_over_rows, fine_tuned_over_rows, _fedavg_row(data)) for data in PRINTED],
-    _PRINTS_FINER,
+    '79.9% against 75.3%, 83.5% against 83.1%', [claims.compared(fedem_name(data), clusters_over_rows, fine_tuned_over_rows, _fedavg_row(data), _PRINTS_FINER) for data in PRINTED],
   ),
-  above(
+  claims.ordered(
     'FedEM is more accurate than clients alone, on every data set', _SOURCE, '79.9% against 71.0%, 83.5% against 71.9%',
-    [Comparison(fedem_name(data), clusters_over_rows, alone_over_rows, alone_name(data)) for data in PRINTED],
+    [claims.compared(fedem_name(data), clusters_over_rows, alone_over_rows, alone_name(data)) for data in PRINTED],
   ),
-  above(
+  claims.ordered(
     'FedAvg is more accurate than clients alone, on every data set', _SOURCE, '78.6% against 71.0%, 82.6% against 71.9%',
-    [Comparison(_fedavg_row(data), fedavg_over_rows, alone_over_rows, alone_name(data)) for data in PRINTED],
+    [claims.compared(_fedavg_row(data), fedavg_over_rows, alone_over_rows, alone_name(data)) for data in PRINTED],
   ),
 )  # fmt: skip
 PUBLISHED: Mapping[str, Published] = MappingProxyType(

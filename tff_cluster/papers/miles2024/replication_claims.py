@@ -14,8 +14,9 @@ from types import MappingProxyType
 from tff_cluster.base.words import signed
 from tff_cluster.papers.mcmahan2017 import BATCHES, EPOCHS, IID, NON_IID, row_name
 from tff_cluster.scorecard import claims, units
+from tff_cluster.scorecard.cells import Read
 from tff_cluster.scorecard.claims import Claim, Part, show_percent
-from tff_cluster.scorecard.curves import measure
+from tff_cluster.scorecard.curves import BEST, FLUCTUATION, rounds
 from tff_cluster.scorecard.rows import Ours
 
 _SOURCE = 'Miles et al. 2024, “Replication Analysis” and figure 1'
@@ -24,16 +25,8 @@ _SLIGHTLY, _FEWER = 0.05, 1.0
 Pairs = Sequence[tuple[str, str]]
 
 
-def _best(ours: Ours) -> Sequence[float]:
-  return measure(ours).best
-
-
 def _rounds(ours: Ours) -> Sequence[float]:
-  return [math.inf if value is None else value for value in measure(ours).rounds_to[_TARGET]]
-
-
-def _fluctuation(ours: Ours) -> Sequence[float]:
-  return measure(ours).fluctuation
+  return [math.inf if value is None else value for value in rounds(_TARGET)(ours)]
 
 
 def _show_rounds(value: float) -> str:
@@ -44,15 +37,12 @@ def _show_rounds(value: float) -> str:
 
 def _more(
   pairs: Pairs,
-  read: Callable[[Ours], Sequence[float]],
+  read: Read,
   margin: float,
   show: Callable[[float], str] = claims.show_points,
 ) -> tuple[Part, ...]:
   """Returns a part a pair: the first row has more by a margin."""
-  return tuple(
-    claims.above(f'{first} against {second}', (first, second), claims.of(first, read), claims.of(second, read), margin, show)
-    for first, second in pairs
-  )  # fmt: skip
+  return tuple(claims.compared(first, read, None, second, margin, show) for first, second in pairs)
 
 
 def _faster(pairs: Pairs) -> tuple[Part, ...]:
@@ -66,7 +56,7 @@ def _claim(words: str, *parts: Sequence[Part]) -> Claim:
 
 def _limit(names: Sequence[str], low: float = -math.inf, high: float = math.inf) -> tuple[Part, ...]:
   """Returns a part a row: its best accuracy."""
-  return tuple(Part(name, (name,), claims.of(name, _best), low, high, show_percent) for name in names)
+  return tuple(Part(name, (name,), claims.of(name, BEST), low, high, show_percent) for name in names)
 
 
 def _of(partition: str, batch: int | None) -> list[str]:
@@ -103,29 +93,29 @@ CLAIMS = MappingProxyType(
       ),
       _claim(
         f'IID, B = 10 is the most accurate (slightly, by {_SLIGHTLY:g} points) and needs the fewest rounds to {_TARGET:g}%, for every E',
-        _more(_against(IID, 10, 50, None), _best, _SLIGHTLY), _faster(_against(IID, 10, 50, None)),
+        _more(_against(IID, 10, 50, None), BEST, _SLIGHTLY), _faster(_against(IID, 10, 50, None)),
       ),
       _claim(
         f'IID, B = 50 and B = 10 produce similar results: best accuracies within {units.EQUIVALENT:g} points, for every E',
         tuple(
-          claims.same(f'{a} and {b}', (a, b), claims.of(a, _best), claims.of(b, _best)) for a, b in _against(IID, 50, 10)
+          claims.same(f'{a} and {b}', (a, b), claims.of(a, BEST), claims.of(b, BEST)) for a, b in _against(IID, 50, 10)
         ),
       ),
       _claim(
         f'IID, more epochs mean a higher accuracy (by {_SLIGHTLY:g} points) and fewer rounds to {_TARGET:g}%, for every B',
-        _more(_EPOCHS, _best, _SLIGHTLY), _faster(_EPOCHS),
+        _more(_EPOCHS, BEST, _SLIGHTLY), _faster(_EPOCHS),
       ),
       _claim(
         f'Non-IID, B = 10 is the most accurate ({_BY}) and needs the fewest rounds to {_TARGET:g}%, for every E',
-        _more(_against(NON_IID, 10, 50, None), _best, units.EQUIVALENT), _faster(_against(NON_IID, 10, 50, None)),
+        _more(_against(NON_IID, 10, 50, None), BEST, units.EQUIVALENT), _faster(_against(NON_IID, 10, 50, None)),
       ),
       _claim(
         f'Non-IID, B = inf is the least accurate, for every E ({_BY})',
-        _more(_turned(_against(NON_IID, None, 10, 50)), _best, units.EQUIVALENT),
+        _more(_turned(_against(NON_IID, None, 10, 50)), BEST, units.EQUIVALENT),
       ),
       _claim(
         f'Non-IID, B = inf fluctuates most, for every E ({_BY})',
-        _more(_against(NON_IID, None, 10, 50), _fluctuation, units.EQUIVALENT),
+        _more(_against(NON_IID, None, 10, 50), FLUCTUATION, units.EQUIVALENT),
       ),
       _claim(
         f'Non-IID, “the best trade-off”, read as: B = 10 with E = 20 needs the fewest rounds of all to {_TARGET:g}%',
@@ -133,7 +123,7 @@ CLAIMS = MappingProxyType(
       ),
       _claim(
         f'Non-IID fluctuates more than IID, for every B and E ({_BY})',
-        _more(list(zip(_ALL[NON_IID], _ALL[IID], strict=True)), _fluctuation, units.EQUIVALENT),
+        _more(list(zip(_ALL[NON_IID], _ALL[IID], strict=True)), FLUCTUATION, units.EQUIVALENT),
       ),
       _claim(
         f'FedAvg reaches {_REACHED:g}%, read as: IID, B = 10, for every E (“a consistent 99% accuracy”, “Conclusions”)',

@@ -49,9 +49,7 @@ def _across(
   high: Row, low: Row, read: Read, other: Read | None = None, margin: float = units.EQUIVALENT
 ) -> tuple[Part, ...]:
   """Returns the part that a number of a row is above another one of it, or that of another row."""
-  name = high.name if high is low else f'{high.name} against {low.name}'
-  readings = (claims.of(high.name, read), claims.of(low.name, other or read))
-  return (claims.above(name, (high.name, low.name), *readings, margin),)
+  return (claims.compared(high.name, read, other, low.name, margin),)
 
 
 def _table1() -> tuple[Claim, ...]:

@@ -26,7 +26,6 @@ from tff_cluster.base.words import signed
 from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.claims import Claim, Part
-from tff_cluster.scorecard.order_claims import Comparison, above
 from tff_cluster.scorecard.published import Published, Scale
 from tff_cluster.scorecard.rows import (
   ALONE,
@@ -105,9 +104,9 @@ def _far_apart(row: str) -> Part:
 
 def _shares_found(row: str) -> Part:
   """Returns the part that estimated shares are nearer to the planted ones than those of clients' main groups are."""
-  pure = claims.of(row, lambda ours: ours.pure_error['group'])
-  found = claims.of(row, lambda ours: ours.share_error['group'])
-  return claims.above(row, (row,), pure, found, _NEARER, lambda value: signed(value, 3))
+  return claims.compared(
+    row, lambda ours: ours.pure_error['group'], lambda ours: ours.share_error['group'], '', _NEARER, lambda value: signed(value, 3),
+  )  # fmt: skip
 
 
 def _cells(row: Row) -> tuple[Cell, ...]:
@@ -126,25 +125,25 @@ def _cells(row: Row) -> tuple[Cell, ...]:
 ROWS = _rows()
 _EACH = tuple(map(_soft, MIXTURES))
 CLAIMS = (
-  above(
+  claims.ordered(
     'FedSoft’s personalized models serve clients better than FedAvg, for every mixture', _ABSTRACT, _SAID,
-    [Comparison(_soft(mixture), _personalized, fedavg_over_rows) for mixture in MIXTURES],
+    [claims.compared(_soft(mixture), _personalized, fedavg_over_rows) for mixture in MIXTURES],
   ),
-  above(
+  claims.ordered(
     'FedSoft’s personalized models serve clients better than training alone, for every mixture', _ABSTRACT, _SAID,
-    [Comparison(_soft(mixture), _personalized, alone_over_rows) for mixture in MIXTURES],
+    [claims.compared(_soft(mixture), _personalized, alone_over_rows) for mixture in MIXTURES],
   ),
-  above(
+  claims.ordered(
     'FedSoft’s personalized models serve clients better than IFCA’s models, one of which each client has, for every mixture', _ABSTRACT,
-    _SAID, [Comparison(_soft(mixture), _personalized, clusters_over_rows, row_name(mixture, 'IFCA')) for mixture in MIXTURES],
+    _SAID, [claims.compared(_soft(mixture), _personalized, clusters_over_rows, row_name(mixture, 'IFCA')) for mixture in MIXTURES],
   ),
   Claim(
     f'FedSoft’s two models each take one distribution: they are at least {APART:g} points apart on the first one, for every mixture',
     _ABSTRACT, _SAID, tuple(map(_far_apart, _EACH)),
   ),
-  above(
+  claims.ordered(
     'They are further apart where clients are less mixed, 10:90, than at 30:70', _ABSTRACT, _SAID,
-    [Comparison(_soft('10:90'), _apart, _apart, _soft('30:70'))],
+    [claims.compared(_soft('10:90'), _apart, against=_soft('30:70'))],
   ),
   Claim(
     f'The shares that FedSoft estimates are nearer to the planted ones than whole clients would be, for every mixture (by {_NEARER:g})',

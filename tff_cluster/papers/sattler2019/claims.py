@@ -222,10 +222,12 @@ def _figure3() -> tuple[Claim, ...]:
 
 def _gain(row: Row, margin: float) -> Part:
   """Returns the part that clients end above FedAvg by a margin in points."""
-  end = (
-    claims.of(row.name, lambda ours: ours.windows['accuracy_end']), claims.of(row.name, lambda ours: ours.baseline_windows['accuracy_end']),
-  )  # fmt: skip
-  return claims.above(row.name, (row.name,), *end, margin)
+  return claims.compared(
+    row.name,
+    lambda ours: ours.windows['accuracy_end'],
+    lambda ours: ours.baseline_windows['accuracy_end'],
+    margin=margin,
+  )
 
 
 def _never_below(rows: Sequence[Row], words: str = 'Clients') -> Claim:

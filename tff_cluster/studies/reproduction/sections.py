@@ -15,9 +15,9 @@ from tff_cluster.experiment.measured import Cut
 from tff_cluster.report import scorecard_tables
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.pictures import Picture
+from tff_cluster.scorecard import curves
 from tff_cluster.scorecard.cells import Line, without_remark
 from tff_cluster.scorecard.claims import AnyClaim, Finding
-from tff_cluster.scorecard.curves import TARGETS, CurveMeasures, measure
 from tff_cluster.scorecard.published import Published
 from tff_cluster.scorecard.rows import Ours
 from tff_cluster.studies.reproduction import pictures, toy_sections
@@ -233,15 +233,15 @@ def _measures(page: Page) -> Parts:
   printed = {line.row: line for line in page.lines if line.published is not None}
   body = []
   for name, ours in page.known.items():
-    found, line = measure(ours), printed.get(name)
+    line = printed.get(name)
     seeds = ', '.join(map(str, ours.seeds))
-    rounds = [_rounds(found, target) for target in TARGETS]
+    to_target = [_rounds(ours, target) for target in curves.TARGETS]
     beside: list[Any] = ['–', '–']
     if line is not None:
       words = without_remark(line.verdict, page.remark)
       beside = [f'{line.published:g}', Cell(words, look=scorecard_tables.look(line))]
-    means = (f'{np.mean(found.best):.2f}%', f'{np.mean(found.end):.2f}%', f'{np.mean(found.fluctuation):.2f}')
-    body.append((name, seeds, *rounds, *beside, *means))
+    best, end, moves = (np.mean(read(ours)) for read in (curves.BEST, curves.END, curves.FLUCTUATION))
+    body.append((name, seeds, *to_target, *beside, f'{best:.2f}%', f'{end:.2f}%', f'{moves:.2f}'))
   text = (
     'Rounds as McMahan et al. 2017 take them: of the best value so far, interpolated linearly where it crosses the target. '
     'Fluctuation is the standard deviation of the change from round to round over the last half of the rounds, in points. '
@@ -252,21 +252,21 @@ def _measures(page: Page) -> Parts:
     'row is one client’s at the paper’s scale; non-IID some 40 of 10,000 rows are no client’s.'
   )
   header = (
-      'row', 'seeds', *(f'rounds to {target:g}%' for target in TARGETS), f'McMahan et al., {TARGETS[-1]:g}%', 'verdict',
+      'row', 'seeds', *(f'rounds to {target:g}%' for target in curves.TARGETS), f'McMahan et al., {curves.TARGETS[-1]:g}%', 'verdict',
       'best accuracy', 'last accuracy', 'fluctuation',
   )  # fmt: skip
   numeric = (2, 3, 4, 5, 7, 8, 9)
   return _told('Rounds, accuracies and fluctuation', Table(header, body, numeric), text, soft=(measured,))
 
 
-def _rounds(found: CurveMeasures, target: float) -> Cell:
-  values = ['–' if value is None else f'{value:.1f}' for value in found.rounds_to[target]]
-  mean = found.mean_rounds(target)
-  if np.isinf(mean):
-    missed = values.count('–')
-    of = f', {missed} of {len(values)} seeds' if missed < len(values) else ''
-    return Cell('–', (f'not in {found.ran} rounds{of}',))
-  return Cell(f'{mean:.1f}', (', '.join(values),) if len(values) > 1 else ())
+def _rounds(ours: Ours, target: float) -> Cell:
+  found = curves.rounds(target)(ours)
+  reached = [value for value in found if value is not None]
+  if missed := len(found) - len(reached):
+    of = f', {missed} of {len(found)} seeds' if reached else ''
+    return Cell('–', (f'not in {ours.rounds_end} rounds{of}',))
+  by_seed = ', '.join(f'{value:.1f}' for value in reached)
+  return Cell(f'{np.mean(reached):.1f}', (by_seed,) if len(reached) > 1 else ())
 
 
 def _toy(section: toy_sections.Toys) -> tuple[Callable[[Page], Parts], Callable[[Page], Parts]]:
