@@ -38,7 +38,7 @@ def main() -> None:
     signatures, seed, truths = of_run(folder, options)
     rows = study.run_rows(RunFolder(folder))
   signatures, distortion = study.sketched(signatures, options.sketch_dimension, seed)
-  replayed = study.replay(signatures, questions, seed, truths, options.signature, rows)
+  replayed = study.replay(signatures, questions, seed, truths, options.signature, rows, options.silhouettes)
   # Imported late: figures take longer to load than wrong flags may take to be told.
   from tff_cluster.studies.replay import tables as report
 
@@ -57,7 +57,10 @@ def of_file(folder: Path, signatures_file: str, options: flags.ReplayOptions) ->
   if 'signature' in flags.given(flags.ReplayOptions):
     raise InputError('--signature does not apply to --signatures_file; it applies to the signatures of a run')
   run_claim.check_no_run(folder, 'signatures_file')
-  signatures = study.file_signatures(signatures_file, options.memory_mb)
+  # Imported late: it takes longer to load than wrong flags may take to be told.
+  from tff_cluster.clustering import signatures as signatures_lib
+
+  signatures = signatures_lib.read_signatures(signatures_file, options.memory_mb * 2**20)
   run_claim.lock_output_dir(folder)
   return signatures
 
@@ -68,7 +71,9 @@ def of_run(path: Path, options: flags.ReplayOptions) -> tuple[Any, int, dict]:
     raise InputError('--seed applies to --signatures_file only; a run has its own seed')
   folder = RunFolder(run_claim.resume_output_dir(path))
   experiment = folder.load_config()
-  signatures = study.run_signatures(folder, options.signature, options.memory_mb)
+  from tff_cluster.phases import client_signatures
+
+  signatures = client_signatures.load(folder, options.signature, options.memory_mb * 2**20)
   if note := study.run_note(folder, options.signature, signatures.client_ids):
     print(note)
   return signatures, experiment.training.seed, study.run_truths(folder, signatures.client_ids)

@@ -175,13 +175,15 @@ def test_the_report_leaves_them_out_of_pictures_without_a_warning(finished, out)
 
 
 def test_clustering_questions_are_about_the_others(finished):
+  from tff_cluster.clustering.replay import Grid
+  from tff_cluster.phases import client_signatures
   from tff_cluster.studies.replay import study
 
   folder = finished.folder
-  signatures = study.run_signatures(folder, 'weights', 64)
+  signatures = client_signatures.load(folder, 'weights', 2**26)
   truths = study.run_truths(folder, signatures.client_ids)
   assert signatures.num_clients == truths['group'].shape[1] == len(HEALTHY)
-  questions = study.Questions((('l2', 'average'),), 5, (2, 6), ('mean',), True)
+  questions = Grid((('l2', 'average'),), 5, counts=(2, 6), distance_thresholds=('mean',))
   rows = study.replay(signatures, questions, 0, truths).rows
   assert max(row.recovery['group'].ari for row in rows) == 1.0
   assert 'not clustered' in study.run_note(folder, 'weights', signatures.client_ids)

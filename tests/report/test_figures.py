@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 from tests.made_up import finished_run as made_up
 from tests.made_up.drawn import overlapping_texts, run_of
+from tff_cluster.base import arrays
 from tff_cluster.report import pictures
 from tff_cluster.report.figures import (
   accuracy,
@@ -75,7 +76,7 @@ def test_matched_kinds_are_the_best_one_to_one_matching(matrix, truth):
 
 @hypothesis.given(st.integers(1, 500), st.integers(1, 40))
 def test_evenly_takes_both_ends_and_keeps_the_distance(count, most):
-  chosen = base.evenly(count, most)
+  chosen = arrays.evenly(count, most)
   assert len(chosen) == min(count, most) and chosen[0] == 0
   if min(count, most) > 1:
     assert chosen[-1] == count - 1 and np.ptp(np.diff(chosen)) <= 1
@@ -119,7 +120,7 @@ def test_client_accuracies_show_twenty_of_many_with_all_marks():
   values, ids = np.linspace(0, 1, 100), [f'c{k}' for k in range(100)]
   figure = accuracy.client_accuracies(ids, {'before': values, 'after': values**2}, 'x')
   before, after = (np.asarray(c.get_offsets())[:, 0] for c in figure.axes[0].collections[1:])
-  chosen = base.evenly(100, 20)
+  chosen = arrays.evenly(100, 20)
   np.testing.assert_allclose(before, 100 * values[chosen])
   np.testing.assert_allclose(after, 100 * values[chosen] ** 2)
   assert figure.axes[0].get_ylabel() == '20 of 100 clients'

@@ -9,20 +9,16 @@ from hypothesis import strategies as st
 from scipy.cluster import hierarchy
 from scipy.spatial import distance as scipy_distance
 
+from tests.made_up.clients import together
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse
 from tff_cluster.clustering import methods
-from tff_cluster.clustering.replay import Replay
+from tff_cluster.clustering.replay import Grid, Replay
 from tff_cluster.clustering.signatures import Signatures
 from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.studies.replay import study
 from tff_cluster.studies.replay.replayed import Truth
-
-
-def together(labels):
-  labels = np.asarray(labels)
-  return labels[:, None] == labels[None, :]
 
 
 @settings(max_examples=100)
@@ -62,16 +58,16 @@ def test_questions_of_the_defaults_and_of_flags():
   assert len(found.families) == 11 and {('l2', 'centroid'), ('l2', 'ward')} <= set(found.families)
   assert {m for m, link in found.families if link in ('centroid', 'ward')} == {'l2'}
   assert found.counts == tuple(range(2, 11))
-  assert found.thresholds == ('mean', 'quantile:0.05', 'quantile:0.1', 'quantile:0.2')
-  assert (found.num_thresholds, found.with_silhouettes) == (20, True)
+  assert found.distance_thresholds == ('mean', 'quantile:0.05', 'quantile:0.1', 'quantile:0.2')
+  assert found.thresholds == 20
   some = {
     'metrics': 'cosine, l2',
     'linkages': 'ward',
     'cluster_counts': 'none',
     'distance_thresholds': '3,mean',
   }
-  found = study.read_questions(options(**some, silhouettes=False))
-  assert found == study.Questions((('l2', 'ward'),), 20, (), ('3', 'mean'), False)
+  found = study.read_questions(options(**some))
+  assert found == Grid((('l2', 'ward'),), 20, distance_thresholds=('3', 'mean'))
 
 
 @pytest.mark.parametrize(
@@ -107,9 +103,7 @@ def test_rows_are_scored_and_can_be_trained(num_thresholds):
   pairs = np.zeros((2, 16))
   pairs[0, :10], pairs[1, 8:] = 1.0, 1.0
   truths = {'group': np.eye(4)[:, groups], 'halves': pairs}
-  questions = dataclasses.replace(
-    study.read_questions(options()), num_thresholds=num_thresholds, counts=(3, 4)
-  )
+  questions = dataclasses.replace(study.read_questions(options()), thresholds=num_thresholds, counts=(3, 4))
   found = study.replay(signatures, questions, 7, truths, 'updates')
   group, halves = found.truths
   assert (found.clients, group.name, group.groups, group.overlapping) == (16, 'group', 4, False)

@@ -14,3 +14,8 @@ def distance(some: Iterable[np.ndarray], others: Iterable[np.ndarray]) -> float:
   """Returns the Euclidean distance of as many arrays of the same shapes, all of them together."""
   squares = (np.square(a.astype(np.float64) - b).sum() for a, b in zip(some, others, strict=True))
   return float(np.sqrt(sum(squares)))
+
+
+def evenly(count: int, most: int) -> np.ndarray:
+  """Returns int64[min(count, most)], positions spread evenly over 0 .. count - 1, both ends among them."""
+  return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))

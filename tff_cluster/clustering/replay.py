@@ -116,22 +116,23 @@ class Replay:
       self._merges[family] = hierarchical.merge_order(self.evidence.signatures, metric, linkage)
     return self._merges[family]
 
-  def thresholds(self, metric: str, linkage: str, count: int) -> list[float]:
-    """Returns thresholds that are spread evenly over a family's heights (hierarchical.cut_heights), the lowest and the highest included.
+  def thresholds(self, metric: str, linkage: str, asked: int | Sequence[float]) -> Sequence[float]:
+    """Returns the thresholds of a family that are asked, see Grid.
 
-    Args:
-      metric, linkage: The family.
-      count: How many; fewer come back where heights coincide, or where there is one client.
+    So many are spread evenly over its heights (hierarchical.cut_heights), the lowest and the highest included; fewer come back
+    where heights coincide, or where there is one client.
 
     Raises:
-      InputError: if count is below 1, or as `merges`.
+      InputError: if less than one is asked, or as `merges`.
     """
-    if count < 1:
-      raise InputError(f'{count} thresholds: at least 1 is needed')
+    if not isinstance(asked, int):
+      return asked
+    if asked < 1:
+      raise InputError(f'{asked} thresholds: at least 1 is needed')
     heights = hierarchical.cut_heights(self.merges(metric, linkage))
     if not heights.size:
       return []
-    return [float(t) for t in np.unique(np.linspace(heights[0], heights[-1], count))]
+    return [float(t) for t in np.unique(np.linspace(heights[0], heights[-1], asked))]
 
   def answers(self, grid: Grid) -> Iterator[Answer]:
     """Yields every method's answers, method after method.

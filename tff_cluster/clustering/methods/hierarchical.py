@@ -203,11 +203,7 @@ class HierarchicalClustering(Method[Options]):
 
     for metric, linkage in grid.families:
       merges = asked.merges(metric, linkage)
-      chosen = (
-        asked.thresholds(metric, linkage, grid.thresholds)
-        if isinstance(grid.thresholds, int)
-        else grid.thresholds
-      )
+      chosen = asked.thresholds(metric, linkage, grid.thresholds)
       for threshold in sorted({*chosen, *grid.more.get((metric, linkage), ())}):
         given = {'metric': metric, 'linkage': linkage, 'distance_threshold': repr(float(threshold))}
         yield Found(given, cut(merges, threshold), float(threshold), (), metric)

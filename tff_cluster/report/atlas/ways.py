@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from tff_cluster.base import arrays
 from tff_cluster.clustering.membership_history import own_models
 from tff_cluster.experiment.result_parts import Clustering
-from tff_cluster.report.figures import base, ordering
+from tff_cluster.report.figures import ordering
 
 # Stages of a flow between its start and its end.
 _MOST_STAGES = 3
@@ -65,7 +66,7 @@ def stages(own: np.ndarray, first: int) -> list[dict[str, Any]]:
     first: Number of the first round.
   """
   before = np.flatnonzero((own[1:] != own[:-1]).any(axis=(1, 2)))
-  return [_stage(own[row], first + int(row)) for row in before[base.evenly(len(before), _MOST_STAGES)]]
+  return [_stage(own[row], first + int(row)) for row in before[arrays.evenly(len(before), _MOST_STAGES)]]
 
 
 def _stage(own: np.ndarray, number: int) -> dict[str, Any]:

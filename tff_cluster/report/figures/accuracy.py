@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base import arrays
 from tff_cluster.base.words import plural, signed
 from tff_cluster.report.figures import base
 from tff_cluster.scorecard.intervals import Interval
@@ -27,7 +28,7 @@ def client_accuracies(client_ids: Sequence[str], series: Mapping[str, np.ndarray
     series: Up to three, float[clients] from 0 to 1, the state before first.
     title: Above the picture.
   """
-  chosen = base.evenly(len(client_ids), MOST_CLIENTS)
+  chosen = arrays.evenly(len(client_ids), MOST_CLIENTS)
   rows = np.arange(len(chosen))
   figure = base.new_figure(8.6, 1.5 + 0.27 * len(chosen))
   axes = figure.add_subplot()

@@ -143,11 +143,6 @@ def client(client_id: str, length: int = 14) -> str:
   return shown if words.client(client_id) == client_id else f'“{shown}”'
 
 
-def evenly(count: int, most: int) -> np.ndarray:
-  """Returns int64[min(count, most)], positions spread evenly over 0 .. count - 1, both ends among them."""
-  return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
-
-
 def block(count: int) -> int:
   """Returns how many of `count` rows or columns of a picture share a pixel, 1 where there is room for all."""
   return -(-count // MOST_PIXELS)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base import arrays
 from tff_cluster.base.words import plural, signed
 from tff_cluster.report.figures import base
 from tff_cluster.report.splits_tree import SplitTest
@@ -196,7 +197,7 @@ def _pairs(test: SplitTest, groups: np.ndarray | None) -> dict[str, np.ndarray]:
     found = {_DONE: values}
   else:
     found = {_SAME: values[~apart], _DIFFERENT: values[apart]}
-  return {colour: np.sort(v)[base.evenly(len(v), _MOST_DOTS)] for colour, v in found.items() if len(v)}
+  return {colour: np.sort(v)[arrays.evenly(len(v), _MOST_DOTS)] for colour, v in found.items() if len(v)}
 
 
 def _mark(axes: Any, place: int, low: float, gap: float | None, count: int) -> None:

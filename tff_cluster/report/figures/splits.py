@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base import arrays
 from tff_cluster.base.words import plural
 from tff_cluster.report.figures import base, ordering
 
@@ -122,7 +123,7 @@ def split_flow(
   from matplotlib.patches import Patch, Rectangle
 
   # Where there are too many rounds the first and the last stage stay.
-  chosen = [stages[i] for i in base.evenly(len(stages), _MOST_COLUMNS)]
+  chosen = [stages[i] for i in arrays.evenly(len(stages), _MOST_COLUMNS)]
   tones, group_tones = _tones(numbers, groups)
   kinds, palette = (numbers, tones) if groups is None else (groups, group_tones)
   order = np.lexsort((np.arange(len(kinds)), kinds, chosen[-1][1]))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tff_cluster.base import words
+from tff_cluster.base import arrays, words
 from tff_cluster.report.figures import base
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def client_ways(
   from matplotlib.ticker import MaxNLocator
 
   rounds = len(shares)
-  rows = order[base.evenly(len(order), base.MOST_PIXELS)]
+  rows = order[arrays.evenly(len(order), base.MOST_PIXELS)]
   groups = 0 if truth is None else len(truth)
   palette = _palette(max(int(kinds.max()) + 1, groups))
   height = float(np.clip(0.19 * len(rows), 1.6, 8.0))
@@ -90,7 +90,7 @@ def _stripes(axes: Any, shares: np.ndarray, colours: np.ndarray, ends: tuple[flo
   """Draws float[rounds, kinds, clients] as rows of clients, each divided among the kinds by its shares."""
   from matplotlib.colors import to_rgb
 
-  columns = base.evenly(len(shares), base.MOST_PIXELS)
+  columns = arrays.evenly(len(shares), base.MOST_PIXELS)
   tops = np.cumsum(shares[columns], axis=1)
   middles = (np.arange(_STRIPES) + 0.5) / _STRIPES
   # The kind in whose part of the row the middle of a stripe lies; float32 shares may sum to a little less than 1.

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tff_cluster.base import arrays
 from tff_cluster.base.words import plural
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.report.figures import base, similarities, splits
@@ -79,7 +80,7 @@ def telling(tests: Sequence[SplitTest], most: int) -> list[SplitTest]:
   chosen: list[int] = []
   for kind in kinds:
     room = most - len(chosen)
-    chosen += [kind[i] for i in base.evenly(len(kind), room)] if kind and room > 0 else []
+    chosen += [kind[i] for i in arrays.evenly(len(kind), room)] if kind and room > 0 else []
   return [tests[i] for i in sorted(chosen)]
 
 

@@ -5,12 +5,12 @@ asked too, so that the best row is not worse than what the merges allow.
 """
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tff_cluster.base import arrays
 from tff_cluster.base import fields as fields_lib
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.clustering.methods import hierarchical
@@ -21,33 +21,14 @@ from tff_cluster.experiment.run_folder import RunFolder
 if TYPE_CHECKING:
   from tff_cluster.clustering import signatures as signatures_lib
   from tff_cluster.clustering.method import Rows
-  from tff_cluster.clustering.replay import Answer, Replay
+  from tff_cluster.clustering.replay import Answer, Grid, Replay
   from tff_cluster.clustering.sketch import Distortion
   from tff_cluster.studies.replay.replayed import Family, Replayed, Row, Truth
 
 _SKETCHED_SAMPLE = 200
 
 
-@dataclasses.dataclass(frozen=True)
-class Questions:
-  """What is asked.
-
-  Attributes:
-    families: Pairs of metric and linkage of hierarchical clustering.
-    num_thresholds: Thresholds of each family, spread over its merge heights.
-    counts: Numbers of clusters, of methods that are told it.
-    thresholds: Thresholds of dynamic distance: 'mean', a number, or 'quantile:q'.
-    with_silhouettes: Whether silhouettes are wanted.
-  """
-
-  families: tuple[tuple[str, str], ...]
-  num_thresholds: int
-  counts: tuple[int, ...]
-  thresholds: tuple[str, ...]
-  with_silhouettes: bool
-
-
-def read_questions(options: Any) -> Questions:
+def read_questions(options: Any) -> 'Grid':
   """Reads the lists of cli.flags.ReplayOptions.
 
   Raises:
@@ -75,30 +56,11 @@ def read_questions(options: Any) -> Questions:
         f'{argument("distance_thresholds", options.distance_thresholds)}: {text!r} is neither mean, nor a number >= 0, nor '
         'quantile:q with q from 0 to 1'
       ) from None
-  return Questions(families, options.num_thresholds, tuple(map(int, counts)), thresholds, options.silhouettes)
+  from tff_cluster.clustering.replay import Grid
 
-
-def run_signatures(folder: RunFolder, kind: str, memory_mb: int) -> 'signatures_lib.Signatures':
-  """Returns the signatures that Phase 1 of a run saved, of the clients that can be clustered; see client_signatures.load.
-
-  Args:
-    folder: The run.
-    kind: 'weights' or 'updates'.
-    memory_mb: Memory that working copies may take, MiB.
-
-  Raises:
-    InputError: if Phase 1 has not finished, or saved other signatures only.
-  """
-  from tff_cluster.phases import client_signatures
-
-  return client_signatures.load(folder, kind, memory_mb * 2**20)
-
-
-def file_signatures(path: str | os.PathLike[str], memory_mb: int) -> 'signatures_lib.Signatures':
-  """Returns the signatures of a file; an .npy is memory-mapped. See signatures.read_signatures."""
-  from tff_cluster.clustering import signatures as signatures_lib
-
-  return signatures_lib.read_signatures(path, memory_mb * 2**20)
+  return Grid(
+    families, options.num_thresholds, counts=tuple(map(int, counts)), distance_thresholds=thresholds
+  )
 
 
 def run_truths(folder: RunFolder, client_ids: Sequence[str] | None = None) -> dict[str, np.ndarray]:
@@ -155,20 +117,19 @@ def sketched(
   from tff_cluster.clustering import sketch
 
   vectors = sketch.sketch(signatures.vectors, dimension, seed)
-  chosen = np.unique(
-    np.linspace(0, len(vectors) - 1, min(len(vectors), _SKETCHED_SAMPLE)).round().astype(int)
-  )
+  chosen = arrays.evenly(len(vectors), _SKETCHED_SAMPLE)
   found = sketch.distortion(signatures.vectors[chosen], vectors[chosen])
   return dataclasses.replace(signatures, vectors=vectors), found
 
 
 def replay(
   signatures: 'signatures_lib.Signatures',
-  questions: Questions,
+  questions: 'Grid',
   seed: int,
   truths: Mapping[str, np.ndarray],
   kind: str = 'weights',
   rows: 'Rows | None' = None,
+  silhouettes: bool = True,
 ) -> 'Replayed':
   """Answers the questions.
 
@@ -179,24 +140,18 @@ def replay(
     truths: Planted memberships by name, float[groups, clients] each.
     kind: What the signatures are: 'weights' or 'updates'.
     rows: The clients' training rows; None where they are not at hand, and methods that read them are not asked.
+    silhouettes: Whether answers have one.
   """
-  from tff_cluster.clustering.replay import Grid, Replay
+  from tff_cluster.clustering.replay import Replay
   from tff_cluster.studies.replay.replayed import Replayed
 
-  asked = Replay(signatures, seed, questions.with_silhouettes, rows)
+  asked = Replay(signatures, seed, silhouettes, rows)
   known = [_truth(name, shares, asked, questions.families) for name, shares in truths.items()]
-  grid = Grid(
-    questions.families,
-    questions.num_thresholds,
-    _missed(asked, questions, known),
-    questions.counts,
-    questions.thresholds,
-  )
-  answers = list(asked.answers(grid))
+  answers = asked.answers(dataclasses.replace(questions, more=_missed(asked, questions, known)))
   return Replayed(signatures.num_clients, known, [_row(answer, truths, kind) for answer in answers])
 
 
-def _missed(asked: 'Replay', questions: Questions, truths: Sequence['Truth']) -> dict['Family', list[float]]:
+def _missed(asked: 'Replay', questions: 'Grid', truths: Sequence['Truth']) -> dict['Family', list[float]]:
   """Returns, by family, the middle of the thresholds that give planted groups exactly, where none of them is asked."""
   more: dict[Family, list[float]] = {}
   for truth in truths:
@@ -204,7 +159,7 @@ def _missed(asked: 'Replay', questions: Questions, truths: Sequence['Truth']) ->
       low, high = found or (0.0, None)
       if high is None:  # No threshold gives the groups, or every large one does, and the largest is asked.
         continue
-      if not any(low <= t < high for t in asked.thresholds(*family, questions.num_thresholds)):
+      if not any(low <= t < high for t in asked.thresholds(*family, questions.thresholds)):
         middle = (low + high) / 2
         more.setdefault(family, []).append(middle if middle < high else low)
   return more
