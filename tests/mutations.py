@@ -415,7 +415,7 @@ FAULTS = (
     ),
     Fault(
         'equal-cost-ignored', 'scorecard/contenders.py',
-        'own, own if earlier is None else client_accuracy', 'own, own if earlier is not None else client_accuracy',
+        'own, None if earlier is None else client_accuracy', 'own, own if earlier is not None else client_accuracy',
         'at equal cost the accuracy after all rounds is shown',
         ('scorecard/test_contenders.py',),
     ),

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from tff_cluster.base import cost as cost_lib
 from tff_cluster.base import fields as fields_lib
+from tff_cluster.base.grouping import by_key
 from tff_cluster.base.types import Json
 from tff_cluster.base.words import duration, percent, plural, size
 from tff_cluster.clustering import methods
@@ -110,7 +111,7 @@ def _costs(results: Results, merged: Sequence[Clustering]) -> Table:
   for clustering in merged:
     # The same clusters may have been dearer to find.
     parts = identical_clusterings.parts(clustering)
-    for same in identical_clusterings.grouped(parts, [part.cost for part in parts]):
+    for same in by_key(parts, lambda part: part.cost).values():
       label = identical_clusterings.joined(part.label for part in same)
       ratio = f'{cost_ratio(results, same[0]):.2f}'
       rows.append((label, *costs.cells([same[0].cost]), ratio))
@@ -135,9 +136,7 @@ def evaluators_section(results: Results) -> Section:
         lines.append((clustering.label, told, found))
     # The same clusters may have been dearer to find, and have fewer rounds then.
     parts = identical_clusterings.parts(clustering)
-    for same in identical_clusterings.grouped(
-      parts, [part.equal_cost and part.equal_cost.round for part in parts]
-    ):
+    for same in by_key(parts, lambda part: part.equal_cost and part.equal_cost.round).values():
       if (cut := same[0].equal_cost) is not None:
         words = f'own, after round {cut.round}: FedAvg’s {cost_lib.UNITS[results.config.evaluation.budget]}'
         lines.append((identical_clusterings.joined(part.label for part in same), words, cut.evaluation))

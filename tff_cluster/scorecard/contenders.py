@@ -15,6 +15,7 @@ from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import EVERYBODY, TrainingRule
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError
+from tff_cluster.base.grouping import by_key
 from tff_cluster.clustering import overlap_dial
 from tff_cluster.clustering.membership_history import Alternated, Collapse
 from tff_cluster.clustering.recovery import Recovery, all_in_all
@@ -178,9 +179,7 @@ def read_contenders(runs: Runs) -> list[Contender]:
     overlapping = any(entry.overlapping for *_, entry in found)
     kind = 'oracle' if found[0][2].kind == 'oracle' else 'overlapping' if overlapping else 'disjoint'
     contenders.append(Contender(label, kind, tuple(_clustering(*entry) for entry in found)))
-  return [
-    _together(same) for same in identical_clusterings.grouped(contenders, [_identity(c) for c in contenders])
-  ]
+  return [_together(same) for same in by_key(contenders, _identity).values()]
 
 
 def _identity(contender: Contender) -> Hashable:
@@ -267,23 +266,23 @@ def client_accuracy(evaluation: Evaluation) -> np.ndarray:
   return np.asarray(evaluation.client_accuracy, np.float64)
 
 
-def _at_budgets(results: Results, at_rounds: _Value, at_equal_cost: _Value) -> dict[str, _Value]:
-  return {ROUNDS: at_rounds, EQUAL_COST[results.config.evaluation.budget]: at_equal_cost}
-
-
-def _at_both(results: Results, value: _Value) -> dict[str, _Value]:
-  return _at_budgets(results, value, value)
+def _at_budgets(
+  results: Results, at_rounds: _Value, at_equal_cost: _Value | None = None
+) -> dict[str, _Value]:
+  """Returns what a contender has at each budget; where nothing is given for equal cost, it is the same."""
+  equal_cost = EQUAL_COST[results.config.evaluation.budget]
+  return {ROUNDS: at_rounds, equal_cost: at_rounds if at_equal_cost is None else at_equal_cost}
 
 
 def _fedavg(seed: int, results: Results) -> Measured:
   evaluation = results.baseline.evaluation
   assert evaluation.global_test is not None  # One model has one.
   right = evaluation.global_test.accuracy
-  cost = _at_both(results, results.baseline.cost - results.phase1.cost)
+  cost = _at_budgets(results, results.baseline.cost - results.phase1.cost)
   of_rules = [_global_accuracy(clustering) for clustering in results.clusterings]
   names = dict.fromkeys(name for found in of_rules for name in found)
   everybodys = dict.fromkeys(names or [rules.with_role(EVERYBODY).name], right)
-  accuracy = _at_both(results, client_accuracy(evaluation))
+  accuracy = _at_budgets(results, client_accuracy(evaluation))
   return Measured(
     seed, accuracy, everybodys, {}, None, None, 0, 1.0, 1, {}, cost,
     owners=results.population.client_ids if has_owners(results) else None,
@@ -303,7 +302,7 @@ def owners(contenders: Sequence[Contender]) -> list[Sequence[str]] | None:
 
 
 def _personalized(seed: int, results: Results, found: Personalized) -> Measured:
-  cost, accuracy = _at_both(results, found.cost), _at_both(results, client_accuracy(found.evaluation))
+  cost, accuracy = _at_budgets(results, found.cost), _at_budgets(results, client_accuracy(found.evaluation))
   clients = len(found.evaluation.client_accuracy)
   return Measured(seed, accuracy, {}, {}, None, None, 0, 1.0, clients, {}, cost)
 
@@ -325,7 +324,7 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
   main = next(iter(clustering.recovery), None)
   return Measured(
     seed=seed,
-    accuracy=_at_budgets(results, own, own if earlier is None else client_accuracy(earlier.evaluation)),
+    accuracy=_at_budgets(results, own, None if earlier is None else client_accuracy(earlier.evaluation)),
     global_accuracy=_global_accuracy(clustering),
     rule_accuracy={
       name: float(client_accuracy(evaluation).mean())
@@ -338,7 +337,7 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
     memberships=clustering.memberships,
     client_models=clustering.client_models,
     recovery=clustering.recovery,
-    cost=_at_budgets(results, clustering.cost, clustering.cost if earlier is None else earlier.cost),
+    cost=_at_budgets(results, clustering.cost, None if earlier is None else earlier.cost),
     alternation=clustering.alternation,
     collapse=clustering.collapse,
     members_tell=clustering.members_tell,
@@ -356,13 +355,11 @@ def _clustering(seed: int, results: Results, clustering: Clustering) -> Measured
 def _validation(results: Results, clustering: Clustering) -> dict[str, float]:
   """Returns Measured.validation."""
   if found := (results.validation or {}).get(clustering.label):
-    return _at_budgets(
-      results, found.at_end, found.at_end if found.at_equal_cost is None else found.at_equal_cost
-    )
+    return _at_budgets(results, found.at_end, found.at_equal_cost)
   history, earlier = clustering.history, clustering.equal_cost
   last = history.validation_accuracy[-1]
   if earlier is None:
-    return _at_both(results, last)
+    return _at_budgets(results, last)
   by_round = dict(zip(history.rounds, history.validation_accuracy, strict=True))
   told = earlier.validation_accuracy
   return _at_budgets(results, last, by_round[earlier.round] if told is None else told)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tff_cluster.base.grouping import by_key
 from tff_cluster.base.words import plural, series
 from tff_cluster.scorecard import cells, claims, units, verdicts
 from tff_cluster.scorecard.cells import Line, with_remark
@@ -65,13 +66,11 @@ def counted_once(training: str, row: str, column: str, is_ratio: bool = False) -
 
 def worst_of_each(outcomes: Iterable[tuple[Hashable, str]]) -> list[str]:
   """Returns one outcome for each key (`counted_once`): reproduced only where all are."""
-  found: dict[Hashable, list[str]] = {}
-  for key, outcome in outcomes:
-    found.setdefault(key, []).append(outcome)
+  found = [[outcome for _, outcome in same] for same in by_key(outcomes, lambda each: each[0]).values()]
   # Pages shorten outcomes to their first words.
   return [
     next((each for worst in _WORST for each in of_key if worst.startswith(each)), of_key[0])
-    for of_key in found.values()
+    for of_key in found
   ]
 
 

@@ -2,11 +2,10 @@
 
 import dataclasses
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TypeVar
 
+from tff_cluster.base.grouping import by_key
 from tff_cluster.experiment.result_parts import Clustering
 
-_Entry = TypeVar('_Entry')
 JOINT = ' = '
 WORDS = 'Names joined by “=” are of clusterings that found the very same clusters: they are shown once.'
 
@@ -32,19 +31,6 @@ def joined(labels: Iterable[str]) -> str:
   return JOINT.join(labels)
 
 
-def grouped(entries: Sequence[_Entry], keys: Sequence[Hashable]) -> list[list[_Entry]]:
-  """Returns the entries with equal keys together, in the order of the first of each.
-
-  Args:
-    entries: Anything.
-    keys: One for each entry.
-  """
-  found: dict[Hashable, list[_Entry]] = {}
-  for entry, key in zip(entries, keys, strict=True):
-    found.setdefault(key, []).append(entry)
-  return list(found.values())
-
-
 def merged(clusterings: Sequence[Clustering]) -> list[Merged]:
   """Returns each clustering once, under all its names.
 
@@ -54,7 +40,7 @@ def merged(clusterings: Sequence[Clustering]) -> list[Merged]:
   Returns:
     The first of each kind with the label that `joined` gives it.
   """
-  groups = grouped(clusterings, [(memberships(c), _accuracies(c)) for c in clusterings])
+  groups = by_key(clusterings, lambda c: (memberships(c), _accuracies(c))).values()
   return [Merged(**vars(g[0]) | {'label': joined(c.label for c in g)}, parts=tuple(g)) for g in groups]
 
 

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
+from tff_cluster.base.grouping import by_key
 from tff_cluster.papers.briggs2020 import tables
 from tff_cluster.scorecard import units
 from tff_cluster.scorecard.rows import COLUMNS, Row
@@ -61,21 +62,13 @@ def in_every(rows: Sequence[Row]) -> str:
   return ', in every row' if len(rows) > 1 else ''
 
 
-def grouped(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Hashable, list[Row]]:
-  """Returns rows by a key, in the order of the first of each."""
-  found: dict[Hashable, list[Row]] = {}
-  for row in rows:
-    found.setdefault(key(row), []).append(row)
-  return found
-
-
 def pairs(rows: Iterable[Row], matched: Callable[[Row], Hashable]) -> list[tuple[Row, Row]]:
   """Returns each two rows for which a key is the same."""
-  return [pair for members in grouped(rows, matched).values() for pair in itertools.combinations(members, 2)]
+  return [pair for members in by_key(rows, matched).values() for pair in itertools.combinations(members, 2)]
 
 
 def by_metric(rows: Sequence[Row]) -> dict[str, list[Row]]:
   """Returns the rows of each metric, at the linkages that all metrics have (Ward has one)."""
   metrics = {metric(row) for row in rows}
-  complete = [name for name, members in grouped(rows, linkage).items() if len(members) == len(metrics)]
+  complete = [name for name, members in by_key(rows, linkage).items() if len(members) == len(metrics)]
   return {each: [r for r in rows if metric(r) == each and linkage(r) in complete] for each in sorted(metrics)}

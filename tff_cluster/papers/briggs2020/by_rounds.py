@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from tff_cluster.base.grouping import by_key
 from tff_cluster.papers.briggs2020 import base, rules
 from tff_cluster.scorecard.claims import Claim, Part, Rows, all_alone, all_fedavg, show_percent, unless
 from tff_cluster.scorecard.rows import COLUMNS, Row
@@ -87,7 +88,7 @@ def table2() -> tuple[Claim, ...]:
   rows = base.rows_of('fl_hc/table2')
   at_fraction = base.pairs(rows, base.rounds_before)
   # At the end FedAvg is one training at each client fraction, however many rounds came before the clustering.
-  trained = [members[0] for members in base.grouped(rows, base.fraction).values()]
+  trained = [members[0] for members in by_key(rows, base.fraction).values()]
   none = tuple(
     part
     for column, some in zip(COLUMNS[2:], (rows, trained), strict=True)
@@ -213,7 +214,7 @@ def iid() -> tuple[Claim, ...]:
       f'FedAvg ends at {base.IID_ACCURACY}% for all client fractions (within {base.SAME:g} points)', _SECTION, f'{base.IID_ACCURACY}%',
       # It is one training at each client fraction.
       rules.each(
-        [members[0] for members in base.grouped(ward, base.fraction).values()],
+        [members[0] for members in by_key(ward, base.fraction).values()],
         fedavg, base.IID_ACCURACY - base.SAME, base.IID_ACCURACY + base.SAME, show_percent,
       ),
     ),

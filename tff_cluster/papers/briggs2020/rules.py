@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 import numpy as np
 
 from tff_cluster.base import words
+from tff_cluster.base.grouping import by_key
 from tff_cluster.papers.briggs2020 import base
 from tff_cluster.scorecard import claims, curves
 from tff_cluster.scorecard.cells import Read
@@ -170,7 +171,7 @@ def matched(
 ) -> tuple[Part, ...]:
   """Returns a part for each group of rows that match and has both sides: one has more than the other (None: neither side)."""
   parts = []
-  for name, members in base.grouped(rows, key).items():
+  for name, members in by_key(rows, key).items():
     high, low = ([r for r in members if side(r) is wanted] for wanted in (True, False))
     if high and low:
       parts.append(difference(str(name), high, low, read))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base import seeding
+from tff_cluster.base.grouping import by_key
 from tff_cluster.base.words import percent, score, signed
 from tff_cluster.clustering.recovery import summed_up
 from tff_cluster.experiment.config import FEDAVG
@@ -90,7 +91,7 @@ def _alike(contender: Contender, runs: Runs) -> list[list[Contender]]:
     every = (results.clustering(part.name).new_clients for _, results in runs)
     return tuple((str(new.assigned), str(new.client_accuracy)) for new in every if new is not None)
 
-  return identical_clusterings.grouped(contender.each, [fate(part) for part in contender.each])
+  return [*by_key(contender.each, fate).values()]
 
 
 def _verdicts(found: Sequence[Joining]) -> dict[str, str]:

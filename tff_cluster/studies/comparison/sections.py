@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tff_cluster.base import cost as cost_lib
+from tff_cluster.base.grouping import by_key
 from tff_cluster.base.words import error, percent, plural, score
 from tff_cluster.clustering.membership_history import Alternated, Collapse
 from tff_cluster.experiment.config import PERSONALIZED
@@ -207,9 +208,7 @@ def costs_section(contenders: Sequence[Contender], runs: Runs, pictures: Sequenc
   every = [part for contender in contenders for part in contender.each]
   rows = []
   # The same clusters may have been dearer to find.
-  for same in identical_clusterings.grouped(
-    every, [_costs(part) if part.is_clustering else part.name for part in every]
-  ):
+  for same in by_key(every, lambda part: _costs(part) if part.is_clustering else part.name).values():
     contender, name = same[0], identical_clusterings.joined(part.name for part in same)
     spent = [run.cost[ROUNDS] for run in contender.runs]
     at_equal_cost = [run.cost[equal_cost] for run in contender.runs]

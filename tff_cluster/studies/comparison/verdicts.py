@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from tff_cluster.base.grouping import by_key
 from tff_cluster.base.words import percent, plural, points, series
 from tff_cluster.data.population import MALICIOUS
 from tff_cluster.scorecard import paired_verdicts
@@ -184,11 +185,8 @@ def _missing(kind: str) -> Finding:
 
 def _against(statistics: Statistics, budget: str, kind: str) -> dict[str, list[Pair]]:
   """Returns the pairs with contenders of a kind by overlapping one; empty where either is missing."""
-  found: dict[str, list[Pair]] = {}
-  for pair in statistics.pairs[budget]:
-    if kind in pair.other_kinds:
-      found.setdefault(pair.overlapping, []).append(pair)
-  return found
+  pairs = (pair for pair in statistics.pairs[budget] if kind in pair.other_kinds)
+  return by_key(pairs, lambda pair: pair.overlapping)
 
 
 def _some_beats_every(kind: str) -> _Rule:

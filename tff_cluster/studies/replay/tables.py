@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tff_cluster.base.grouping import by_key
 from tff_cluster.base.words import percent, plural, score
 from tff_cluster.clustering.recovery import SCORES
 from tff_cluster.clustering.sketch import Distortion
@@ -70,7 +71,11 @@ def write_replay(replayed: Replayed, command: str, folder: pathlib.Path) -> list
 def best(replayed: Replayed) -> list[Best]:
   """Returns the best answer of each family for each kind of planted groups; without any that with the highest silhouette."""
   truths: Sequence[Truth | None] = replayed.truths or (None,)
-  return [_best(truth, family, rows) for truth in truths for family, rows in _families(replayed.rows).items()]
+  return [
+    _best(truth, family, rows)
+    for truth in truths
+    for family, rows in by_key(replayed.rows, lambda row: row.family).items()
+  ]
 
 
 def _best(truth: Truth | None, family: Family, rows: Sequence[Row]) -> Best:
@@ -117,7 +122,7 @@ def _curves(
 ) -> dict[str, dict[str, tuple[np.ndarray, np.ndarray]]]:
   """Returns thresholds and values of each family, by metric and by linkage or method."""
   curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
-  for (first, linkage), rows in _families(replayed.rows).items():
+  for (first, linkage), rows in by_key(replayed.rows, lambda row: row.family).items():
     used = [(row.threshold, value(row)) for row in rows if row.threshold is not None]
     if not used:
       continue
@@ -159,7 +164,9 @@ def _table_lines(replayed: Replayed, truth: Truth | None) -> list[str]:
       'its setting',
     ]
   cells = [header]
-  for found in (_best(truth, family, rows) for family, rows in _families(replayed.rows).items()):
+  for found in (
+    _best(truth, family, rows) for family, rows in by_key(replayed.rows, lambda row: row.family).items()
+  ):
     told = [] if truth is None else [found.exact]
     cells.append([found.family, *told, score(found.score), '–' if found.score is None else _where(found)])
   widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
@@ -167,13 +174,6 @@ def _table_lines(replayed: Replayed, truth: Truth | None) -> list[str]:
     title,
     *('  '.join(text.ljust(w) for text, w in zip(row, widths, strict=True)).rstrip() for row in cells),
   ]
-
-
-def _families(rows: Sequence[Row]) -> dict[Family, list[Row]]:
-  families: dict[Family, list[Row]] = {}
-  for row in rows:
-    families.setdefault(row.family, []).append(row)
-  return families
 
 
 def _exact_words(truth: Truth, family: Family, rows: Sequence[Row]) -> str:

@@ -53,6 +53,11 @@ class Page:
     """The rows that were run, in the table's order."""
     return {row.name: self.rows[row.name] for row in self.published.rows if row.name in self.rows}
 
+  @property
+  def toys(self) -> list[Any]:
+    """The results of toy problems."""
+    return [*self.rows.values()]
+
 
 def _drawn(heading: str, drawn: Sequence[Picture]) -> Parts:
   return [Section(heading, TEMPLATE, 'drawn', {'pictures': drawn})] if drawn else []
@@ -269,15 +274,6 @@ def _rounds(ours: Ours, target: float) -> Cell:
   return Cell(f'{np.mean(reached):.1f}', (by_seed,) if len(reached) > 1 else ())
 
 
-def _toy(section: toy_sections.Toys) -> tuple[Callable[[Page], Parts], Callable[[Page], Parts]]:
-  """Returns what gives a toy's figure, and the table of its problems."""
-  return (
-    lambda page: _drawn('The figure', [section.draw(list(page.rows.values()), page.folder)]),
-    lambda page: _told('The problems', section.problems(list(page.rows.values()))),
-  )
-
-
-_CLIENTS_TOY, _RISKS_TOY = map(_toy, (toy_sections.CLIENTS, toy_sections.RISKS))
 # Sections that are the published figure itself stand before the claims in Published.sections.
 SECTIONS: Mapping[str, Callable[[Page], Parts]] = {
   'claims': _claims,
@@ -300,8 +296,8 @@ SECTIONS: Mapping[str, Callable[[Page], Parts]] = {
   ),
   'splits': lambda page: _drawn('The figure', pictures.splits(page.run_folder, page.folder)),
   'clients': lambda page: _drawn('The figure', pictures.clients(page.run_folder, page.folder)),
-  'clients toy': _CLIENTS_TOY[0],
-  'clients of the toy': _CLIENTS_TOY[1],
-  'risks toy': _RISKS_TOY[0],
-  'risks of the toy': _RISKS_TOY[1],
+  'clients toy': lambda page: _drawn('The figure', [toy_sections.draw_clients(page.toys, page.folder)]),
+  'clients of the toy': lambda page: _told('The problems', toy_sections.clients_table(page.toys)),
+  'risks toy': lambda page: _drawn('The figure', [toy_sections.draw_risks(page.toys, page.folder)]),
+  'risks of the toy': lambda page: _told('The problems', toy_sections.risks_table(page.toys)),
 }
