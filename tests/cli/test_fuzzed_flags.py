@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering.methods import METHODS
-from tff_cluster.experiment import config
 from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 
 SECTIONS = ('data', 'training', 'clusterings', 'evaluation', 'run')
@@ -107,7 +106,7 @@ def test_any_clustering(text):
     assert check([f'--clustering={text}', '--output_dir=x']) == 2
   else:
     assert ClusteringConfig.from_json(read.to_json()) == read
-    config.validate(read)
+    read.check()
 
 
 @pytest.mark.parametrize(

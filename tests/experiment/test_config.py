@@ -93,9 +93,9 @@ def test_bounds(kind, field, bound):
   step = 1 if kind_of(field) == 'int' else 1e-9
   outside = {'at_least': limit - step, 'above': limit, 'at_most': limit + step}[bound]
   with pytest.raises(InputError, match=rf'^{field.name}={outside}: must be'):
-    config.validate(made(kind, choosing(kind, field) | {field.name: outside}))
+    made(kind, choosing(kind, field) | {field.name: outside}).check()
   if bound != 'above':
-    config.validate(made(kind, choosing(kind, field) | {field.name: limit}))
+    made(kind, choosing(kind, field) | {field.name: limit}).check()
 
 
 @pytest.mark.parametrize(('kind', 'field'), [f for f in FIELDS if 'choices' in f[1].metadata], ids=field_id)
@@ -104,7 +104,7 @@ def test_choices(kind, field):
   with pytest.raises(
     InputError, match=rf'^{field.name}={wrong}: allowed are .*{field.metadata["choices"][-1]}'
   ):
-    config.validate(made(kind, choosing(kind, field) | {field.name: wrong}))
+    made(kind, choosing(kind, field) | {field.name: wrong}).check()
 
 
 @pytest.mark.parametrize(('kind', 'field'), [f for f in FIELDS if 'applies' in f[1].metadata], ids=field_id)
@@ -114,7 +114,7 @@ def test_a_value_that_does_not_apply(kind, field):
   elsewhere = next(choice for choice in declared[chooser].metadata['choices'] if choice not in allowed)
   other = {'int': 62 if 'choices' in field.metadata else 7, 'float': 0.07}.get(kind_of(field), 'other')
   with pytest.raises(InputError, match=rf'^{field.name} does not apply to {chooser}={elsewhere}'):
-    config.validate(made(kind, {chooser: elsewhere, field.name: other}))
+    made(kind, {chooser: elsewhere, field.name: other}).check()
 
 
 WRONG = {'float': (math.nan, math.inf, True, '0.5'), 'int': (1.5, True, '3')}
@@ -126,7 +126,7 @@ WRONG = {'float': (math.nan, math.inf, True, '0.5'), 'int': (1.5, True, '3')}
 def test_only_optional_fields_may_be_none_numbers_are_finite_and_integers_are_integers(kind, field):
   for wrong in (*WRONG.get(kind_of(field), ()), *([] if field.default is None else [None])):
     with pytest.raises(InputError, match=f'^{field.name}=' if wrong is not None else field.name):
-      config.validate(made(kind, choosing(kind, field) | {field.name: wrong}))
+      made(kind, choosing(kind, field) | {field.name: wrong}).check()
 
 
 NOISE = {'dataset': 'mnist', 'partition': 'pathological', 'noise_clients': 0.15}

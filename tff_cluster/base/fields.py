@@ -38,6 +38,10 @@ class Section:
     for field in dataclasses.fields(self):
       object.__setattr__(self, field.name, as_declared(field, getattr(self, field.name)))
 
+  def check(self) -> None:
+    """Checks each field against its declaration; raises as `check_fields`."""
+    check_fields(self)
+
 
 def option(default: Any, help: str, **metadata: Any) -> Any:
   """Declares a field.

@@ -263,3 +263,80 @@ class DataConfig(Section):
       return float('nan') if self.attack == 'nan' else 1.0
     scale = _ATTACK_SCALES[self.attack] if self.attack_scale is None else self.attack_scale
     return -scale if self.attack == 'sign_flip' else scale
+
+  def check_combination(self) -> None:
+    """Checks what `check` does not see, since it is about several fields.
+
+    Raises:
+      InputError: naming the first field that does not go with another one.
+    """
+    dataset = datasets.find(self.dataset)
+    dataset.check_config(self)
+    if not self.partition:
+      raise InputError(
+        f'{argument("dataset", self.dataset)} needs {argument("partition")}: by_writer keeps whose each row is, iid deals the rows '
+        f'out; allowed are {", ".join(PARTITIONS)}, some of which relabel or turn rows'
+      )
+    if self.partition == 'by_writer' and not dataset.has_owners:
+      owned = ' or '.join(name for name, each in datasets.registered().items() if each.has_owners)
+      raise InputError(
+        f'{argument("partition", "by_writer")} needs rows that have owners: {argument("dataset", owned)}, not {self.dataset}'
+      )
+    if self.dirichlet_over == 'group' and not dataset.has_groups:
+      grouped = ' or '.join(name for name, each in datasets.registered().items() if each.has_groups)
+      raise InputError(
+        f'{argument("dirichlet_over", "group")} needs rows that come with groups: {argument("dataset", grouped)}, not {self.dataset}'
+      )
+    if self.max_examples is not None and self.max_examples < self.min_examples:
+      raise InputError(
+        f'{argument("max_examples", self.max_examples)} is below {argument("min_examples", self.min_examples)}'
+      )
+    if self.new_clients >= self.num_clients:
+      raise InputError(
+        f'{argument("new_clients", self.new_clients)} of {argument("num_clients", self.num_clients)}: at least one client must take '
+        f'part; give at most {self.num_clients - 1}'
+      )
+    if self.noise_clients > 0.0 and not dataset.takes_noise:
+      noisy = ' or '.join(name for name, each in datasets.registered().items() if each.takes_noise)
+      raise InputError(
+        f'{argument("noise_clients", self.noise_clients)} does not apply to {argument("dataset", self.dataset)}; it applies to dataset {noisy}'
+      )
+    for name, share in (('noise', self.noise_clients), ('malicious', self.malicious_clients)):
+      if share > 0.0 and self.num_clients < 2:
+        raise InputError(
+          f'{argument(f"{name}_clients", share)} needs at least 2 clients, found {argument("num_clients", self.num_clients)}'
+        )
+    self._check_malicious()
+    if self.plants_groups and self.num_groups > self.num_clients:
+      raise InputError(
+        f'{argument("num_groups", self.num_groups)} is more than the {self.num_clients} clients; every group needs one'
+      )
+    if self.partition == 'mixture' and self.num_groups < 2:
+      raise InputError(f'{argument("num_groups", self.num_groups)}: a mixture needs at least 2 groups')
+    self._check_angles()
+    if self.mixture_pattern != 'fixed' and self.mixture_share != type(self).mixture_share:
+      raise InputError(
+        f'{argument("mixture_share", self.mixture_share)} does not apply to '
+        f'{argument("mixture_pattern", self.mixture_pattern)}; it applies to mixture_pattern fixed'
+      )
+
+  def _check_malicious(self) -> None:
+    if self.malicious_clients == 0.0:
+      for name in ('attack', 'attack_scale'):
+        if getattr(self, name) != getattr(type(self), name):
+          raise InputError(
+            f'{argument(name, getattr(self, name))} needs malicious clients: give {argument("malicious_clients")} too'
+          )
+    elif self.update_scale == 1.0 and self.attack == 'scaled':
+      raise InputError(
+        f'{argument("attack_scale", 1.0)}: scaled by 1 clients are honest; give another number'
+      )
+
+  def _check_angles(self) -> None:
+    if self.angles is None:
+      return
+    if self.partition == 'mixture' and self.mixture_kind != 'rotated':
+      raise InputError(
+        f'{argument("angles")} does not apply to {argument("mixture_kind", self.mixture_kind)}; it applies to mixture_kind rotated'
+      )
+    _ = self.degrees

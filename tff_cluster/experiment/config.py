@@ -17,7 +17,6 @@ from tff_cluster.clustering.clustering_config import ClusteringConfig
 from tff_cluster.clustering.method_options import METRICS, SIGNATURES
 from tff_cluster.clustering.methods.hierarchical import L2_ONLY, LINKAGES
 from tff_cluster.clustering.thresholds import parse_threshold
-from tff_cluster.data import datasets
 from tff_cluster.data.data_config import ATTACKS, PARTITIONS, DataConfig
 from tff_cluster.experiment.sections import (
   AGGREGATORS,
@@ -58,8 +57,11 @@ class ExperimentConfig:
       InputError: naming the first field that is out of range or does not apply, its value and what
         is allowed.
     """
-    for section in (self.data, self.training, *self.clusterings, self.evaluation):
-      validate(section)
+    self.data.check()
+    self.training.check()
+    for clustering in self.clusterings:
+      clustering.check()
+    self.evaluation.check()
     _check_model_name(self.training.model)
     _check_one_step(self)
     for rule in rules.added(self.evaluation.aggregation):
@@ -71,32 +73,7 @@ class ExperimentConfig:
       raise InputError(
         f'two clusterings are called {repeated[0]!r}; tell them apart with name=..., for instance name={repeated[0]}_2'
       )
-    dataset = datasets.find(self.data.dataset)
-    dataset.check_config(self.data)
-    if not self.data.partition:
-      raise InputError(
-        f'{argument("dataset", self.data.dataset)} needs {argument("partition")}: by_writer keeps whose each row is, iid deals the rows '
-        f'out; allowed are {", ".join(PARTITIONS)}, some of which relabel or turn rows'
-      )
-    if self.data.partition == 'by_writer' and not dataset.has_owners:
-      owned = ' or '.join(name for name, each in datasets.registered().items() if each.has_owners)
-      raise InputError(
-        f'{argument("partition", "by_writer")} needs rows that have owners: {argument("dataset", owned)}, not {self.data.dataset}'
-      )
-    if self.data.dirichlet_over == 'group' and not dataset.has_groups:
-      grouped = ' or '.join(name for name, each in datasets.registered().items() if each.has_groups)
-      raise InputError(
-        f'{argument("dirichlet_over", "group")} needs rows that come with groups: {argument("dataset", grouped)}, not {self.data.dataset}'
-      )
-    if self.data.max_examples is not None and self.data.max_examples < self.data.min_examples:
-      raise InputError(
-        f'{argument("max_examples", self.data.max_examples)} is below {argument("min_examples", self.data.min_examples)}'
-      )
-    if self.data.new_clients >= self.data.num_clients:
-      raise InputError(
-        f'{argument("new_clients", self.data.new_clients)} of {argument("num_clients", self.data.num_clients)}: at least one client must take '
-        f'part; give at most {self.data.num_clients - 1}'
-      )
+    self.data.check_combination()
     if self.data.new_clients and self.evaluation.num_folds:
       raise InputError(
         f'{argument("new_clients", self.data.new_clients)} does not apply with {argument("num_folds", self.evaluation.num_folds)}: folds measure '
@@ -109,29 +86,6 @@ class ExperimentConfig:
       )
     if self.evaluation.num_folds == 1:
       raise InputError(f'{argument("num_folds", 1)}: cross-validation needs at least 2 folds (or 0 for none)')
-    if self.data.noise_clients > 0.0 and not dataset.takes_noise:
-      noisy = ' or '.join(name for name, each in datasets.registered().items() if each.takes_noise)
-      raise InputError(
-        f'{argument("noise_clients", self.data.noise_clients)} does not apply to {argument("dataset", self.data.dataset)}; it applies to dataset {noisy}'
-      )
-    for name, share in (('noise', self.data.noise_clients), ('malicious', self.data.malicious_clients)):
-      if share > 0.0 and self.data.num_clients < 2:
-        raise InputError(
-          f'{argument(f"{name}_clients", share)} needs at least 2 clients, found {argument("num_clients", self.data.num_clients)}'
-        )
-    _check_malicious(self.data)
-    if self.data.plants_groups and self.data.num_groups > self.data.num_clients:
-      raise InputError(
-        f'{argument("num_groups", self.data.num_groups)} is more than the {self.data.num_clients} clients; every group needs one'
-      )
-    if self.data.partition == 'mixture' and self.data.num_groups < 2:
-      raise InputError(f'{argument("num_groups", self.data.num_groups)}: a mixture needs at least 2 groups')
-    _check_angles(self.data)
-    if self.data.mixture_pattern != 'fixed' and self.data.mixture_share != DataConfig.mixture_share:
-      raise InputError(
-        f'{argument("mixture_share", self.data.mixture_share)} does not apply to '
-        f'{argument("mixture_pattern", self.data.mixture_pattern)}; it applies to mixture_pattern fixed'
-      )
     for clustering in self.clusterings:
       try:
         self._check_clustering(clustering)
@@ -266,39 +220,6 @@ def determinants(plain: Mapping[str, Any]) -> dict[str, Any]:
       if key not in PLACES and not fields_lib.is_default(fields[key], value)
     }
   return kept
-
-
-def validate(section: Any) -> None:
-  """Checks one section.
-
-  Raises:
-    InputError: see ExperimentConfig.validated.
-  """
-  if isinstance(section, ClusteringConfig):
-    section.check()
-  else:
-    fields_lib.check_fields(section)
-
-
-def _check_malicious(data: DataConfig) -> None:
-  if data.malicious_clients == 0.0:
-    for name in ('attack', 'attack_scale'):
-      if getattr(data, name) != getattr(DataConfig, name):
-        raise InputError(
-          f'{argument(name, getattr(data, name))} needs malicious clients: give {argument("malicious_clients")} too'
-        )
-  elif data.update_scale == 1.0 and data.attack == 'scaled':
-    raise InputError(f'{argument("attack_scale", 1.0)}: scaled by 1 clients are honest; give another number')
-
-
-def _check_angles(data: DataConfig) -> None:
-  if data.angles is None:
-    return
-  if data.partition == 'mixture' and data.mixture_kind != 'rotated':
-    raise InputError(
-      f'{argument("angles")} does not apply to {argument("mixture_kind", data.mixture_kind)}; it applies to mixture_kind rotated'
-    )
-  _ = data.degrees
 
 
 def _check_one_step(config: ExperimentConfig) -> None:
