@@ -94,7 +94,7 @@ lock:
 
 # Writes the table of docs/licences.md anew; after `make lock`.
 licences: $(ENVIRONMENT)
-	$(RUN) -m benchmarks.licences
+	$(RUN) -m docs.programs.licences
 
 clean:
 	rm -rf .venv .venv-site site

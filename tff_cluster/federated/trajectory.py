@@ -313,7 +313,7 @@ class _Work:
   def _stop_where_it_did(self, stop: Stop) -> None:
     """Makes the round in which the trajectory stopped earlier the last one, where the store has it."""
     start = self._trajectory.start_round
-    there = saved_rounds.newest(self._folder, saved_rounds.newest_number(self._folder))
+    there = saved_rounds.newest(self._folder)
     norms: list[float] = [] if there is None else there[1]['update_norm'].tolist()
     reached = [r for r, norm in enumerate(norms, start + 1) if r <= self._last_round and stop(r, norm)]
     if reached:

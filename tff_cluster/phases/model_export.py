@@ -49,7 +49,7 @@ class Exports:
     def write(temporary: pathlib.Path) -> None:
       with contextlib.suppress(OSError):
         if equal != path:
-          files_lib.link_file(temporary, equal)
+          temporary.hardlink_to(equal)
       if not temporary.exists():
         model = self._keras_model()
         model.set_weights(list(weights))

@@ -190,11 +190,6 @@ def locked_if_free(folder: pathlib.Path) -> Iterator[bool]:
     os.close(descriptor)
 
 
-def link_file(path: pathlib.Path, other: pathlib.Path) -> None:
-  """Has a new path name the content of another one too; raises OSError where the file system does not do that."""
-  os.link(other, path)
-
-
 def file_digest(path: pathlib.Path) -> str | None:
   """Returns the SHA-256 of a file's bytes; None where there is no such file."""
   try:

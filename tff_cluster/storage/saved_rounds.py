@@ -6,6 +6,7 @@ trajectory that is stopped to go on from.
 
 import dataclasses
 import functools
+import math
 import pathlib
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeAlias
@@ -149,18 +150,13 @@ def keep(folder: pathlib.Path, number: int) -> Record | None:
   return record
 
 
-def newest(folder: pathlib.Path, limit: int) -> tuple[int, Record] | None:
+def newest(folder: pathlib.Path, limit: float = math.inf) -> tuple[int, Record] | None:
   """Returns the newest whole round up to a limit, and what was saved of it; None where there is none."""
   for number in sorted((r for r in artifacts.saved_rounds(folder) if r <= limit), reverse=True):
     record = load_or_none(folder, number)
     if record is not None:
       return number, record
   return None
-
-
-def newest_number(folder: pathlib.Path) -> int:
-  """Returns the number of the newest round that a trajectory's folder has; 0 where it has none."""
-  return max(artifacts.saved_rounds(folder), default=0)
 
 
 def save(

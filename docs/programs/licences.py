@@ -1,9 +1,9 @@
 """Writes the table of docs/licences.md: version and licence of every package of requirements.lock.
 
-  python -m benchmarks.licences
+  python -m docs.programs.licences
 
 Run it in the environment that the lock makes, after every change of the lock (`make licences` does both). The text
-above the table stays as it is. Not a timing program: it stands here because nothing that is installed needs it.
+above the table stays as it is.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import cast
 
 from tff_cluster.base.errors import InputError
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 HEADER = '| package | version | licence field | licence classifiers |\n| --- | --- | --- | --- |\n'
 _NOTHING = '–'
 _CLASSIFIER = 'License :: '

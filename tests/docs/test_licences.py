@@ -7,7 +7,7 @@ from email.message import Message
 
 import pytest
 
-from benchmarks import licences
+from docs.programs import licences
 from tff_cluster.base.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[2]
