@@ -79,6 +79,15 @@ def tff_context() -> Iterator[None]:
     yield
 
 
+@pytest.fixture
+def folders_let_go() -> Iterator[None]:
+  """What a test locks is free for the next one."""
+  from tff_cluster.experiment import run_claim
+
+  yield
+  run_claim.release_output_dirs()
+
+
 @pytest.fixture(scope='module', autouse=True)
 def _few_objects_to_look_through() -> Iterator[None]:
   """A run begins with a collection, which looks through all that was imported, for 0.3 s."""

@@ -8,6 +8,7 @@ import scipy.stats
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.made_up.expert_outputs import HAND
 from tests.made_up.refusals import refused
 from tff_cluster.aggregation.expert_outputs import ExpertOutputs
 from tff_cluster.aggregation.rules import confidence, fedex, mean, oracle, vote
@@ -39,13 +40,6 @@ def algorithm_2(outputs, weights):
       w[i][p] = (w[i][p] * t + c) / (t + 1)
     predictions.append(p)
   return predictions, np.array([[float(x) for x in row] for row in w]), lead
-
-
-# Two experts, three classes, three samples; [experts, samples, classes].
-HAND = np.array([
-  [[1 / 2, 1 / 4, 1 / 4], [1 / 5, 3 / 5, 1 / 5], [12 / 20, 1 / 20, 7 / 20]],
-  [[1 / 4, 1 / 4, 1 / 2], [2 / 5, 1 / 5, 2 / 5], [2 / 20, 10 / 20, 8 / 20]],
-])  # fmt: skip
 
 
 def test_three_steps_by_hand():

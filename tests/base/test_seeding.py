@@ -1,5 +1,6 @@
 """Draws depend on (seed, purpose, keys) and on nothing else."""
 
+import hashlib
 import os
 import pathlib
 import subprocess
@@ -34,6 +35,17 @@ def test_every_process_draws_the_same(capsys):
     [sys.executable, '-c', DRAW], cwd=ROOT, env=environment, capture_output=True, text=True
   )
   assert capsys.readouterr().out == done.stdout != ''
+
+
+def test_a_draw_is_pcg64_of_the_blake2b_of_its_name_as_json():
+  # The text of its name, with the escape that JSON has for a letter beyond ASCII.
+  name = b'[7, "visit order", [12, "writer \\u00e9", -1]]'
+  entropy = int(hashlib.blake2b(name, digest_size=16).hexdigest(), 16)
+  found = seeding.generator(7, 'visit order', 12, 'writer é', -1).permutation(50)
+  expected = np.random.Generator(np.random.PCG64(entropy)).permutation(50)
+  assert found.tolist() == expected.tolist()
+  # Its last 31 bits.
+  assert seeding.integer_seed(7, 'visit order', 12, 'writer é', -1) == entropy & 0x7FFF_FFFF
 
 
 @given(NAMES, NAMES)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import pathlib
 import re
 
 import pytest
@@ -12,9 +11,7 @@ from hypothesis import strategies as st
 from benchmarks import cluster_pays
 from benchmarks.cluster_pays import Cluster, round_seconds
 from benchmarks.cluster_scale import tasks_per_second
-from tests.benchmarks.test_clustering_benchmarks import run
-
-ROOT = pathlib.Path(__file__).parents[2]
+from tests.benchmarks.program import ROOT, run
 
 
 def test_cluster_scale():

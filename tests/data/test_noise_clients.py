@@ -1,10 +1,9 @@
 """Clients that hold CIFAR-10 instead of MNIST, on synthetic rows that carry their own number, and on the real sets."""
 
-import os
-
 import numpy as np
 import pytest
 
+from tests.data.conftest import MNIST_COUNTS
 from tff_cluster.base.errors import InputError
 from tff_cluster.data import sources, tfds_images
 from tff_cluster.data.noise import add_noise
@@ -13,7 +12,6 @@ from tff_cluster.data.populate import build_population
 from tff_cluster.data.source import Source
 from tff_cluster.experiment.config import DataConfig
 
-DATA = os.environ.get('TFF_CLUSTER_DATA')
 SPLITS = ('train', 'validation', 'test')
 # Numbers of the first rows: MNIST's from 0, MNIST's test rows, CIFAR-10's, CIFAR-10's test rows.
 DIGITS, DIGITS_TEST, PICTURES, PICTURES_TEST = 0, 10_000, 20_000, 30_000
@@ -147,9 +145,8 @@ def test_the_loader_joins_both_sets(monkeypatch):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.skipif(not DATA, reason='TFF_CLUSTER_DATA does not name the folder of the real data')
-def test_the_papers_partition_on_the_real_sets(images_once):
-  config = _config(data_dir=DATA, num_clients=100)
+def test_the_papers_partition_on_the_real_sets(images_once, real_data):
+  config = _config(data_dir=str(real_data), num_clients=100)
   population = build_population(config)
   held = population.truths['source']
   assert held.sum(axis=1).tolist() == [85.0, 15.0]
@@ -158,7 +155,7 @@ def test_the_papers_partition_on_the_real_sets(images_once):
   assert set((counts > 0).sum(axis=1)) == {2}
   # 30 shards for 10 labels: 333 or 334 rows each.
   assert noise.sum(axis=0).tolist() == [1000] * 10 and set(noise[noise > 0]) == {333, 334}
-  assert plain.sum(axis=0).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+  assert plain.sum(axis=0).tolist() == MNIST_COUNTS
   assert set(plain.sum(axis=1)) == {705, 706}
   # 10,000 and 1,667 test rows; clients are due what they have of the training rows, less where a digit is rare.
   assert np.bincount(population.global_test_y[10_000:]).tolist() == [167] * 7 + [166] * 3

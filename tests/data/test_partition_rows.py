@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.data.conftest import MNIST_COUNTS
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError
 from tff_cluster.data.partitioners import rows
@@ -12,9 +13,6 @@ from tff_cluster.data.partitioners.counts import apportion, label_table
 from tff_cluster.data.partitioners.pathological import pathological
 from tff_cluster.data.partitioners.writers import rows_of_writers, select_writers
 from tff_cluster.data.population import natural_key
-
-# How often each digit occurs in MNIST's 60,000 training rows.
-MNIST_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 
 
 def _rng(seed=0):

@@ -248,6 +248,26 @@ def test_rows_per_client_caps_training_and_validation():
   assert population.test.counts.max() <= 20
 
 
+@pytest.mark.parametrize(
+  ('partition', 'field'),
+  [('quantity_skew', 'quantity_alpha'), ('dirichlet', 'dirichlet_alpha'), ('rotated', 'label_skew')],
+)
+def test_a_small_concentration_skews_what_it_is_of_and_a_large_one_does_not(partition, field):
+  def held(value):
+    population = _build(partition, **{field: value})
+    return sum(getattr(population, name).label_counts(CLASSES) for name in ('train', 'validation'))
+
+  skewed, even = held(1e-6), held(1e12)
+  if field == 'quantity_alpha':
+    # Two rows each, and all others are one client's, or shared out evenly.
+    assert sorted(skewed.sum(axis=1)) == [2] * 11 + [TRAIN - 22]
+    assert even.sum(axis=1).tolist() == [TRAIN / 12] * 12
+    return
+  assert (skewed.sum(axis=1) == TRAIN / 12).all() and (even.sum(axis=1) == TRAIN / 12).all()
+  # A client takes one label until none of it is left, or some of each.
+  assert np.median((skewed > 0).sum(axis=1)) == 1 and (even > 0).all()
+
+
 def test_a_source_without_a_test_set_is_held_out_first():
   source, labels = _source(test_x=None, test_y=None)
   population = _build('iid', source=source, dataset='file', test_fraction=0.25)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import make_population
-from tff_cluster.base.errors import InputError
+from tests.made_up.refusals import refused
 from tff_cluster.data.population import SharedSplit, Split, cohort_size
 
 CLIENTS, CLASSES = 4, 3
@@ -36,12 +36,6 @@ def differing(one, other):
   return [a != b for a, b in zip(one.client_digests, other.client_digests, strict=True)]
 
 
-def refused(match, make):
-  with pytest.raises(InputError, match=match) as caught:
-    make()
-  assert '\n' not in str(caught.value)
-
-
 def test_what_is_wrong_with_the_whole_is_refused(population):
   x, y = population.global_test_x, population.global_test_y
   for words, changes in (
@@ -52,7 +46,7 @@ def test_what_is_wrong_with_the_whole_is_refused(population):
     (r'update_scales must be float32\[4\], found float64 of shape \(4,\)', {'update_scales': np.ones(4)}),
     (r'found float32 of shape \(2,\)', {'update_scales': np.ones(2, np.float32)}),
   ):
-    refused(words, functools.partial(dataclasses.replace, population, **changes))
+    refused(functools.partial(dataclasses.replace, population, **changes), (words,))
 
 
 @pytest.mark.parametrize('split', SPLITS)
@@ -70,12 +64,12 @@ def test_what_is_wrong_with_a_split_is_refused(split, population):
     (f'has float32 rows of shape {shapes}', {'x': part.x[:, :-1]}),
     (f'has {CLIENTS - 1} clients, expected {CLIENTS}', {'offsets': offsets[[0, 1, 2, 4]]}),
   ):
-    refused(f'{split} {words}', functools.partial(change, population, split, **changes))
+    refused(functools.partial(change, population, split, **changes), (f'{split} {words}',))
   for k in range(CLIENTS):
     # Client k's rows go to a neighbour.
     position, value = (k + 1, offsets[k]) if k < CLIENTS - 1 else (k, offsets[k + 1])
     without = functools.partial(change, population, split, offsets=altered(offsets, position, value))
-    refused(rf'client c0{k} has no {split} rows \(1 such clients\)', without)
+    refused(without, (rf'client c0{k} has no {split} rows \(1 such clients\)',))
 
 
 @settings(max_examples=40)
@@ -142,7 +136,7 @@ def test_what_is_wrong_with_rows_that_are_shared_is_refused(population):
     (f'has 3 clients, expected {CLIENTS}', {'groups': np.array([0, 1, 1])}),
     ('has labels from 1 to 3, allowed', {'y': shared.test.y + 1}),
   ):
-    refused(f'test {words}', functools.partial(change, shared, 'test', **changes))
+    refused(functools.partial(change, shared, 'test', **changes), (f'test {words}',))
 
 
 def test_any_number_of_any_row_changes_its_clients_digest_and_no_other(population):
@@ -209,7 +203,7 @@ def test_taken_clients_keep_what_is_theirs(chosen):
 
 @pytest.mark.parametrize('positions', [[], [1, 0], [1, 1], [-1, 2], [0, CLIENTS], [[0, 1]]])
 def test_positions_that_cannot_be_taken(population, positions):
-  refused('clients to take must be ascending positions from 0 to 3', lambda: population.take(positions))
+  refused(population.take, (positions, 'clients to take must be ascending positions from 0 to 3'))
 
 
 @pytest.mark.parametrize(

@@ -3,22 +3,16 @@
 TFF_CLUSTER_DATA names the folder that holds tfds/ (MNIST, CIFAR-10) and tff/ (federated EMNIST).
 """
 
-import os
-
 import numpy as np
 import pytest
 
+from tests.conftest import DATA
+from tests.data.conftest import MNIST_COUNTS
 from tff_cluster.data import downloads, sources
 from tff_cluster.data.populate import build_population
 from tff_cluster.experiment.config import DataConfig
 
-DATA = os.environ.get('TFF_CLUSTER_DATA')
-pytestmark = [
-  pytest.mark.tensorflow,
-  pytest.mark.usefixtures('images_once'),
-  pytest.mark.skipif(not DATA, reason='TFF_CLUSTER_DATA does not name the folder of the real data'),
-]
-
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures('images_once', 'real_data')]
 
 # Whole numbers that tell images apart by their sum of pixels.
 HASH = np.random.default_rng(0).integers(1, 2**40, 784)
@@ -37,7 +31,7 @@ def test_mnist_is_whole(mnist):
   assert mnist.train_x.shape == (60000, 28, 28, 1) and mnist.test_x.shape == (10000, 28, 28, 1)
   assert mnist.train_x.dtype == np.uint8 and mnist.train_y.dtype == np.int32
   # Published counts, and the published mean and deviation of the training pixels.
-  assert np.bincount(mnist.train_y).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+  assert np.bincount(mnist.train_y).tolist() == MNIST_COUNTS
   assert np.bincount(mnist.test_y).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
   np.testing.assert_allclose(
     [mnist.train_x.mean() / 255, mnist.train_x.std() / 255], [0.1307, 0.3081], atol=1e-4

@@ -9,7 +9,7 @@ from docs.programs.result_pages import markdown_tables, pages, prose
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.papers import catalogue
-from tff_cluster.report.files import csv_text
+from tff_cluster.storage.tables import csv_text
 from tff_cluster.studies.kept import coverage, results
 from tff_cluster.studies.reproduction import runs
 

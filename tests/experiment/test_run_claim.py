@@ -22,13 +22,8 @@ from tff_cluster.experiment.config import (
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
 
+pytestmark = pytest.mark.usefixtures('folders_let_go')
 BASE = ExperimentConfig(clusterings=(ClusteringConfig(method='dynamic_distance'),))
-
-
-@pytest.fixture(autouse=True)
-def _release():
-  yield
-  run_claim.release_output_dirs()
 
 
 def claimed(path, config=BASE, store_dir=None):

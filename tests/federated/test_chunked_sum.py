@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import make_population
-from tests.federated.test_training import make_trainer
+from tests.federated.small_trainer import make_trainer
 from tff_cluster.federated import chunked_sum
 
 pytestmark = pytest.mark.tensorflow

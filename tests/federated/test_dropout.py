@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
-from tests.federated.test_malicious_updates import flat
-from tests.federated.test_optimizers import numpy_client
-from tests.federated.test_training import BATCH, SEED, visit_orders
+from tests.federated.small_trainer import BATCH, SEED, visit_orders
+from tests.made_up.linear_model import flat, sgd
 from tff_cluster.base import seeding
 from tff_cluster.data import population as population_lib
 
@@ -59,7 +58,7 @@ def test_rounds_follow_numpy_with_the_masks_of_the_seed(population, trainer):
         return np.where(drawn >= DROPPED, x / (1 - DROPPED), 0.0)
 
       orders = visit_orders(population, k, number)
-      trained.append(numpy_client(weights, *population.train.client(k), orders, RATE, rows=masked))
+      trained.append(sgd(weights, *population.train.client(k), orders, BATCH, RATE, altered=masked))
     weights = shares @ trained
     np.testing.assert_allclose(flat(trainer.weights(state)), weights, rtol=1e-3, atol=2e-5)
   assert np.mean(kept) == pytest.approx(1 - DROPPED, abs=0.05) and len(set(kept)) > 5

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
-from tests.federated.test_training import (
+from tests.federated.small_trainer import (
   BATCH,
   RATE,
-  computations_of,
+  Stopped,
+  assert_same,
+  go,
   make_trainer,
-  numpy_client,
   visit_orders,
+  with_aggregator,
 )
-from tests.federated.test_trajectory import Stopped, assert_same, go
+from tests.made_up.linear_model import flat, sgd
 from tff_cluster.base.errors import InputError
 
 pytestmark = pytest.mark.tensorflow
@@ -26,26 +28,13 @@ def with_scales(population, scales):
   return dataclasses.replace(population, update_scales=np.asarray(scales, np.float32))
 
 
-def with_aggregator(trainer, name, rate=RATE):
-  from tff_cluster.federated import optimizers
-
-  local = optimizers.Local(rate, BATCH)
-  trainer.computations = computations_of(trainer.computations.model, local, optimizers.MEAN, name)
-  return trainer
-
-
-def flat(weights):
-  return np.concatenate([np.ravel(w) for w in weights]).astype(np.float64)
-
-
 def numpy_updates(population, weights, number):
   """float64[clients, features], trained minus start, of honest clients."""
-  kernel, bias = weights
-  updates = []
-  for k in range(population.num_clients):
-    x, y = population.train.client(k)
-    updates.append(flat(numpy_client(kernel, bias, x, y, visit_orders(population, k, number), BATCH)))
-  return np.array(updates) - flat(weights)
+  trained = [
+    sgd(weights, *population.train.client(k), visit_orders(population, k, number), BATCH, RATE)
+    for k in range(population.num_clients)
+  ]
+  return np.array(trained) - flat(weights)
 
 
 def one_round(trainer, clients, state=None, number=1):

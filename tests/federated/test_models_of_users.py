@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 from tests.federated import user_layers
 from tff_cluster.base import seeding
@@ -110,16 +111,13 @@ def test_the_double_softmax_and_its_gradient_are_numpys(ending, rows):
   kernel, bias = (w.astype(np.float64) for w in keras_model.get_weights())
   model = client_work.model_from_keras(keras_model, np.float32, double_softmax=True)
 
-  def softmax(z):
-    return np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-
-  shares, right = softmax(x @ kernel + bias), np.eye(CLASSES)[y]
+  shares, right = special.softmax(x @ kernel + bias, axis=1), np.eye(CLASSES)[y]
   expected = np.log(np.exp(shares).sum(axis=1)) - shares[np.arange(len(y)), y]
   found, labels = losses(model, model.weights, x, y)
   np.testing.assert_allclose(found, expected, rtol=1e-5)
   np.testing.assert_array_equal(labels, shares.argmax(axis=1))
   # d loss / d p = softmax(p) - right; through the Jacobian of the first softmax, diag(p) - p p'.
-  towards = softmax(shares) - right
+  towards = special.softmax(shares, axis=1) - right
   of_outputs = shares * (towards - (shares * towards).sum(axis=1, keepdims=True)) / len(y)
   with tf.GradientTape() as tape:
     weights = [tf.Variable(w) for w in model.weights]

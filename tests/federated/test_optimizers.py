@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
-from tests.federated.test_malicious_updates import flat
-from tests.federated.test_same_bits import SHAPES
-from tests.federated.test_training import BATCH, EPOCHS, make_trainer, softmax, visit_orders
+from tests.federated.small_trainer import BATCH, EPOCHS, make_trainer, model_of, visit_orders
+from tests.made_up.linear_model import flat, sgd
 from tff_cluster.base import seeding
-from tff_cluster.models import build
 
 pytestmark = pytest.mark.tensorflow
 RATE, CLASSES = 0.1, 3
@@ -42,36 +40,14 @@ class Stepper:
     return weights - rate * self.mean / (np.sqrt(self.square) + {'adam': 1e-7, 'yogi': 1e-3}[self.name])
 
 
-def gradient_of_loss(weights, x, y):
-  """Of the mean cross-entropy of multinomial logistic regression, weights float64[features * classes + classes]."""
-  kernel, bias = np.split(weights, [-CLASSES])
-  error = softmax(x @ kernel.reshape(-1, CLASSES) + bias)
-  error[np.arange(len(y)), y] -= 1.0
-  return np.concatenate([(x.T @ error / len(y)).ravel(), error.mean(axis=0)])
-
-
-def numpy_client(start, x, y, orders, rate=RATE, optimizer='sgd', momentum=0.9, weight_decay=0.0, proximal_mu=0.0, anchor=None, rows=lambda x, step: x):  # fmt: skip
-  """Returns the weights after a client's epochs; `rows` alters the rows of a step."""
-  weights, steps, stepper = start.astype(np.float64), 0, Stepper(optimizer, rate, momentum)
-  anchor = weights if anchor is None else anchor
-  for order in orders:
-    for batch in np.split(order, range(BATCH, len(order), BATCH)):
-      gradient = gradient_of_loss(weights, rows(x[batch], steps), y[batch])
-      gradient = gradient + weight_decay * weights + proximal_mu * (weights - anchor)
-      weights, steps = stepper.step(weights, gradient), steps + 1
-  return weights
+def by_hand(start, x, y, orders, rate=RATE, optimizer='sgd', momentum=0.9, **penalties):
+  step = Stepper(optimizer, rate, momentum).step
+  return sgd(start, x, y, orders, BATCH, rate, step=step, **penalties)
 
 
 @pytest.fixture(scope='module')
 def population():
   return make_population()
-
-
-def model_of(population, name='logistic'):
-  from tff_cluster.federated import client_work
-
-  keras_model = build.build(name, population.input_shape, population.num_classes, 11)
-  return client_work.model_from_keras(keras_model, np.float32)
 
 
 def like(model, vector):
@@ -102,14 +78,12 @@ def test_a_client_steps_as_in_numpy(options, anchored, population):
   data = {'x': x, 'y': y, **client_work.beside_rows(np.array(orders), weight=7.0, anchor=brought)}
   local = optimizers.Local(RATE, BATCH, brings_anchor=anchored, **options)
   update, weight, _, visited, finite = client_work.build_client_update(model, local)(model.weights, data)
-  expected = numpy_client(start, x, y, orders, **options, anchor=anchor)
+  expected = by_hand(start, x, y, orders, **options, anchor=anchor)
   np.testing.assert_allclose(start - flat(update), expected, **CLOSE)
   assert (float(weight), float(visited), bool(finite)) == (7.0, EPOCHS * len(y), True)
   # What is left out would show.
   for name in options:
-    without = numpy_client(
-      start, x, y, orders, **{k: v for k, v in options.items() if k != name}, anchor=anchor
-    )
+    without = by_hand(start, x, y, orders, **{k: v for k, v in options.items() if k != name}, anchor=anchor)
     assert np.abs(without - expected).max() > 10 * CLOSE['atol']
 
 
@@ -132,52 +106,11 @@ def test_penalties_pull_rows_of_an_embedding_that_no_batch_looks_at():
   np.testing.assert_allclose(table[4:], start - after, rtol=1e-4)
 
 
-@pytest.mark.parametrize('name', ['2nn', 'mnist_cnn'])
-def test_the_default_is_a_plain_loop_of_sgd_bit_for_bit(name, tff_context):
-  """The loop as it was before there were options."""
-  import functools
+def test_by_default_clients_are_handed_nothing_that_belongs_to_an_option(population):
+  from tff_cluster.federated import client_work, optimizers
 
-  import tensorflow as tf
-  import tensorflow_federated as tff
-
-  from tff_cluster.federated import client_work, optimizers, tff_computations
-
-  population = make_population(clients=2, rows=11, shape=SHAPES[name])
-  model, size = model_of(population, name), 4
-  computations = tff_computations.Computations(model, optimizers.Local(0.05, size))
-  spec = client_work.client_data_spec(model, computations.local)
+  spec = client_work.client_data_spec(model_of(population), optimizers.Local(RATE, BATCH))
   assert list(spec) == ['x', 'y', 'order', 'scale', 'weight', 'last']
-  sgd = tff.learning.optimizers.build_sgdm(0.05)
-
-  @functools.partial(tf.function, autograph=False, experimental_attributes={'_noinline': True})
-  def step_of(state, weights, x, y):
-    with tf.GradientTape() as tape:
-      tape.watch(weights)
-      loss = tf.reduce_mean(model.loss(weights, x, y)[0])
-    gradients = tape.gradient(loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-    return sgd.next(state, weights, gradients)
-
-  @tff.tensorflow.computation(model.weights_type, tff.types.tensorflow_to_type(spec))
-  def plain(weights, data):
-    batches = (tf.shape(data['y'])[0] + size - 1) // size
-
-    def step(number, state, weights):
-      start = (number % batches) * size
-      visit = data['order'][number // batches, start : tf.minimum(start + size, tf.shape(data['y'])[0])]
-      state, weights = step_of(state, weights, tf.gather(data['x'], visit), tf.gather(data['y'], visit))
-      return number + 1, state, weights
-
-    specs = tuple(tf.TensorSpec(w.shape, w.dtype) for w in model.weights)
-    state, steps = sgd.initialize(specs), tf.shape(data['order'])[0] * batches
-    first = (tf.constant(0), state, tuple(weights))
-    *_, after = tf.while_loop(lambda number, *_: number < steps, step, first, parallel_iterations=10)
-    return tf.concat([tf.reshape(b - a, [-1]) for a, b in zip(after, tuple(weights), strict=True)], axis=0)
-
-  x, y = population.train.client(1)
-  work = {'x': x, 'y': y, **client_work.beside_rows(np.array(visit_orders(population, 1, 1)))}
-  (found,) = computations.local_updates(list(model.weights), [work])
-  expected = -np.asarray(plain(list(model.weights), work))
-  assert np.any(expected != 0) and np.asarray(found).tobytes() == expected.tobytes()
 
 
 ROUNDS = {
@@ -204,7 +137,7 @@ def test_rounds_follow_numpy(local, server, population, tff_context):
     rate, trained = RATE * local.get('learning_rate_decay', 1.0) ** (number - 1), []
     for k in everyone:
       orders = visit_orders(population, k, number)
-      trained.append(numpy_client(weights, *population.train.client(k), orders, rate, **options))
+      trained.append(by_hand(weights, *population.train.client(k), orders, rate, **options))
     update = weights - shares @ trained
     before, (state, figures) = state, trainer.round(state, everyone, number)
     assert figures['update_norm'] == pytest.approx(np.linalg.norm(update), rel=1e-3)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
-from tests.federated.test_training import BATCH, RATE, make_trainer, softmax, visit_orders
+from tests.federated.small_trainer import BATCH, RATE, make_trainer, visit_orders
+from tests.made_up.linear_model import cross_entropies, flat, sgd
 from tff_cluster.base import seeding
 
 pytestmark = pytest.mark.tensorflow
@@ -21,23 +22,9 @@ def trainer(population, tff_context):
   return make_trainer(population)
 
 
-def trained(start, x, y, orders, row_weights=None, mu=0.0, anchor=None):
-  """Returns kernel and bias after a client's epochs: batches' means of weighted losses, and mu / 2 * |w - anchor|^2."""
-  kernel, bias = (w.astype(np.float64) for w in start)
-  anchor = start if anchor is None else anchor
-  row_weights = np.ones(len(y)) if row_weights is None else row_weights
-  for order in orders:
-    for batch in np.split(order, range(BATCH, len(order), BATCH)):
-      error = softmax(x[batch] @ kernel + bias)
-      error[np.arange(len(batch)), y[batch]] -= 1.0
-      error *= row_weights[batch, None] / len(batch)
-      step = x[batch].T @ error + mu * (kernel - anchor[0]), error.sum(axis=0) + mu * (bias - anchor[1])
-      kernel, bias = kernel - RATE * step[0], bias - RATE * step[1]
-  return np.concatenate([kernel.ravel(), bias])
-
-
-def flat(weights):
-  return np.concatenate([np.ravel(w) for w in weights])
+def trained(population, client, number, start, **options):
+  orders = visit_orders(population, client, number)
+  return sgd(start, *population.train.client(client), orders, BATCH, RATE, **options)
 
 
 def updates_of(trainer, *args, **options):
@@ -58,9 +45,7 @@ def test_the_losses_of_rows_are_multiplied_with_their_weights(population, traine
   rng = seeding.generator(0, 'weights of rows')
   weights = [rng.uniform(size=population.train.counts[k]) for k in EVERYONE]
   state, figures = trainer.round(trainer.start(start), EVERYONE, 3, row_weights=weights)
-  expected = [
-    trained(start, *population.train.client(k), visit_orders(population, k, 3), weights[k]) for k in EVERYONE
-  ]
+  expected = [trained(population, k, 3, start, row_weights=weights[k]) for k in EVERYONE]
   mean = np.average(expected, axis=0, weights=population.train.counts)
   np.testing.assert_allclose(flat(trainer.weights(state)), mean, rtol=1e-4, atol=1e-5)
   assert figures['dropped'] == 0
@@ -82,8 +67,7 @@ def test_clients_are_pulled_to_where_they_start_or_to_an_anchor(population, trai
   anchor = tuple(rng.normal(size=w.shape).astype(np.float32) for w in start)
 
   def pulled(client, to):
-    orders = visit_orders(population, client, 2)
-    return trained(start, *population.train.client(client), orders, mu=2.0, anchor=to)
+    return trained(population, client, 2, start, proximal_mu=2.0, anchor=to)
 
   found = updates_of(trainer, proximal_mu=2.0)
   for k in EVERYONE:
@@ -100,10 +84,9 @@ def test_losses_of_rows_are_those_of_numpy_for_every_model(population, trainer):
   models = [tuple(rng.normal(size=w.shape).astype(np.float32) for w in like) for _ in range(3)]
   found = trainer.row_losses(models, population.train, [3, 1])
   for losses, k in zip(found, (3, 1), strict=True):
-    x, y = population.train.client(k)
-    for row, (kernel, bias) in zip(losses, models, strict=True):
-      probabilities = softmax(x @ kernel.astype(np.float64) + bias)
-      np.testing.assert_allclose(row, -np.log(probabilities[np.arange(len(y)), y]), rtol=1e-4, atol=1e-5)
+    for row, model in zip(losses, models, strict=True):
+      expected = cross_entropies(model, *population.train.client(k))
+      np.testing.assert_allclose(row, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_models_that_do_not_fit_into_a_message_go_in_several(population, trainer, monkeypatch):

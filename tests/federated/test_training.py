@@ -1,77 +1,21 @@
 """Rounds against a federated averaging loop written in NumPy."""
 
-import functools
-
 import numpy as np
 import pytest
 
 from tests.conftest import make_population
+from tests.federated.small_trainer import (
+  BATCH,
+  RATE,
+  computations_of,  # noqa: F401
+  make_trainer,
+  visit_orders,
+)
+from tests.made_up.linear_model import cross_entropies, flat, logits, sgd
 from tff_cluster.base import seeding
 from tff_cluster.data import population as population_lib
-from tff_cluster.models import build
 
 pytestmark = pytest.mark.tensorflow
-
-RATE, BATCH, EPOCHS, SEED = 0.3, 5, 2, 11
-
-
-def softmax(z):
-  e = np.exp(z - z.max(axis=1, keepdims=True))
-  return e / e.sum(axis=1, keepdims=True)
-
-
-def numpy_client(kernel, bias, x, y, orders, batch, rate=RATE):
-  """SGD on multinomial logistic regression in float64."""
-  kernel, bias = kernel.astype(np.float64), bias.astype(np.float64)
-  for order in orders:
-    for start in range(0, len(order), batch):
-      rows = order[start : start + batch]
-      error = softmax(x[rows] @ kernel + bias)
-      error[np.arange(len(rows)), y[rows]] -= 1.0
-      kernel = kernel - rate * x[rows].T @ error / len(rows)
-      bias = bias - rate * error.mean(axis=0)
-  return kernel, bias
-
-
-def visit_orders(population, client, round_number, epochs=EPOCHS, seed=SEED):
-  rng = seeding.generator(seed, 'visit order', round_number, population.client_ids[client])
-  return [rng.permutation(population.train.counts[client]) for _ in range(epochs)]
-
-
-# To build and compile computations takes seconds, to run them milliseconds: those of equal settings are built once a session.
-@functools.cache
-def model_of(input_shape, classes, dtype):
-  from tff_cluster.federated import client_work
-
-  return client_work.model_from_keras(build.build('logistic', input_shape, classes, SEED), dtype)
-
-
-@functools.cache
-def computations_of(model, local, server, aggregator):
-  from tff_cluster.federated import aggregators, tff_computations
-
-  return tff_computations.Computations(model, local, server, aggregators.build(aggregator))
-
-
-def make_trainer(
-  population,
-  cohort_fraction=1.0,
-  batch=BATCH,
-  rate=RATE,
-  epochs=EPOCHS,
-  aggregator='mean',
-  server=None,
-  **local,
-):
-  from tff_cluster.federated import optimizers, trainer
-
-  computations = computations_of(
-    model_of(population.input_shape, population.num_classes, population.train.x.dtype),
-    optimizers.Local(rate, batch, **local),
-    optimizers.Server(**(server or {})),
-    aggregator,
-  )
-  return trainer.Trainer(population, computations, epochs, cohort_fraction, SEED)
 
 
 @pytest.fixture(scope='module')
@@ -86,20 +30,17 @@ def trainer(population, tff_context):
 
 def test_rounds_follow_a_numpy_fedavg_loop(population, trainer):
   state = trainer.start(trainer.computations.model.weights)
-  kernel, bias = (w.astype(np.float64) for w in trainer.computations.model.weights)
+  expected = trainer.computations.model.weights
   clients = np.arange(population.num_clients)
   for number in (1, 2, 3):
     state, figures = trainer.round(state, clients, number)
-    trained = []
-    for k in clients:
-      x, y = population.train.client(k)
-      trained.append(numpy_client(kernel, bias, x, y, visit_orders(population, k, number), BATCH))
-    shares = population.train.counts / population.train.counts.sum()
-    kernel = sum(share * t[0] for share, t in zip(shares, trained, strict=True))
-    bias = sum(share * t[1] for share, t in zip(shares, trained, strict=True))
+    trained = [
+      sgd(expected, *population.train.client(k), visit_orders(population, k, number), BATCH, RATE)
+      for k in clients
+    ]
+    expected = np.average(trained, axis=0, weights=population.train.counts)
     assert figures['dropped'] == 0
-    np.testing.assert_allclose(trainer.weights(state)[0], kernel, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(trainer.weights(state)[1], bias, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(flat(trainer.weights(state)), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_device_weights_of_the_last_round_average_to_the_global_model(population, trainer):
@@ -110,17 +51,16 @@ def test_device_weights_of_the_last_round_average_to_the_global_model(population
   updates = np.zeros((len(clients), trainer.computations.model.num_parameters))
   trainer.local_updates(before, clients, 2, updates.__setitem__)
   state, _ = trainer.round(state, clients, 2)
-  flat = np.concatenate([w.ravel() for w in before])
-  mean = np.average(flat + updates, axis=0, weights=population.train.counts)
-  np.testing.assert_allclose(mean, np.concatenate([w.ravel() for w in trainer.weights(state)]), atol=2e-6)
+  mean = np.average(flat(before) + updates, axis=0, weights=population.train.counts)
+  np.testing.assert_allclose(mean, flat(trainer.weights(state)), atol=2e-6)
 
 
 def test_batch_size_0_takes_all_rows_of_a_client_at_once(population, tff_context):
   trainer = make_trainer(population, batch=0, epochs=1)
   state, _ = trainer.round(trainer.start(trainer.computations.model.weights), np.array([3]), 1)
   x, y = population.train.client(3)
-  expected = numpy_client(*trainer.computations.model.weights, x, y, [np.arange(len(y))], len(y))
-  np.testing.assert_allclose(trainer.weights(state)[0], expected[0], rtol=1e-4, atol=1e-5)
+  expected = sgd(trainer.computations.model.weights, x, y, [np.arange(len(y))], len(y), RATE)
+  np.testing.assert_allclose(flat(trainer.weights(state)), expected, rtol=1e-4, atol=1e-5)
   # So does every number that no client has rows for, beyond int32 too.
   for batch in (len(y), 2**31 - 1, 10**17):
     other = make_trainer(population, batch=batch, epochs=1)
@@ -130,20 +70,17 @@ def test_batch_size_0_takes_all_rows_of_a_client_at_once(population, tff_context
 
 
 def test_measures_agree_with_numpy(population, trainer):
-  kernel, bias = trainer.computations.model.weights
-  scores = trainer.measure((kernel, bias), population.test, [4, 0])
+  weights = trainer.computations.model.weights
+  scores = trainer.measure(weights, population.test, [4, 0])
   for row, k in enumerate((4, 0)):
     x, y = population.test.client(k)
-    probabilities = softmax(x @ kernel.astype(np.float64) + bias)
-    predicted = probabilities.argmax(axis=1)
+    predicted = logits(weights, x).argmax(axis=1)
     counts = [[np.sum(kind == label) for label in range(3)] for kind in (y, predicted, y[y == predicted])]
     np.testing.assert_array_equal(scores.counts[row], counts)
-    np.testing.assert_allclose(
-      scores.loss_sum[row], -np.log(probabilities[np.arange(len(y)), y]).sum(), rtol=1e-5
-    )
-  everywhere = trainer.measure_global((kernel, bias))
+    np.testing.assert_allclose(scores.loss_sum[row], cross_entropies(weights, x, y).sum(), rtol=1e-5)
+  everywhere = trainer.measure_global(weights)
   assert everywhere.total.tolist() == [len(population.global_test_y)]
-  assert everywhere.correct.sum() == trainer.measure((kernel, bias), population.test, range(5)).correct.sum()
+  assert everywhere.correct.sum() == trainer.measure(weights, population.test, range(5)).correct.sum()
 
 
 def test_uint8_rows_are_divided_by_255(tff_context):
@@ -160,10 +97,9 @@ def test_uint8_rows_are_divided_by_255(tff_context):
   trainer = make_trainer(population)
   state, _ = trainer.round(trainer.start(trainer.computations.model.weights), np.array([1]), 1)
   x, y = population.train.client(1)
-  expected = numpy_client(
-    *trainer.computations.model.weights, x / 255.0, y, visit_orders(population, 1, 1), BATCH
-  )
-  np.testing.assert_allclose(trainer.weights(state)[0], expected[0], rtol=1e-4, atol=1e-5)
+  orders = visit_orders(population, 1, 1)
+  expected = sgd(trainer.computations.model.weights, x / 255.0, y, orders, BATCH, RATE)
+  np.testing.assert_allclose(flat(trainer.weights(state)), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_client_that_diverges_is_dropped_and_a_cohort_that_does_is_an_error(tff_context):

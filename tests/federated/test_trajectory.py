@@ -14,19 +14,20 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
-from tests.federated.test_training import make_trainer
+from tests.federated.small_trainer import (
+  EVERYBODY,
+  SETTINGS,
+  Stopped,
+  assert_same,
+  assert_same_models,
+  go,
+  make_trainer,
+)
 from tff_cluster.storage import artifacts as artifacts_lib
 from tff_cluster.storage import files as files_lib
 from tff_cluster.storage import saved_rounds
 
 pytestmark = pytest.mark.tensorflow
-
-SETTINGS = {'learning_rate': 0.3, 'seed': 11}
-EVERYBODY = np.arange(4)
-
-
-class Stopped(Exception):
-  pass
 
 
 @pytest.fixture(scope='module')
@@ -34,56 +35,10 @@ def trainer(tff_context):
   return make_trainer(make_population(clients=4), cohort_fraction=0.5)
 
 
-def go(
-  trainer,
-  folder,
-  last,
-  keep=(),
-  members=EVERYBODY,
-  settings=SETTINGS,
-  start=None,
-  start_round=0,
-  stop_at=None,
-  stop=None,
-  leave=(),
-):
-  """Returns the outcome and the rounds that were told, in order."""
-  from tff_cluster.federated import trajectory
-
-  told = []
-
-  def on_round(number, figures):
-    told.append((number, figures))
-    if number == stop_at:
-      raise Stopped
-
-  start = trainer.computations.model.weights if start is None else start
-  asked = trajectory.Trajectory(
-    trainer, artifacts_lib.Store(folder), settings, np.asarray(members), start, start_round
-  )
-  outcome = trajectory.run(asked, last, keep, on_round, stop, leave)
-  return outcome, told
-
-
 @pytest.fixture(scope='module')
 def five(trainer, tmp_path_factory):
   """Five rounds without interruption, all of them kept."""
   return go(trainer, tmp_path_factory.mktemp('five'), 5, keep=range(1, 6))
-
-
-def assert_same_models(models, others, rounds):
-  for number in rounds:
-    for one, two in zip(models[number], others[number], strict=True):
-      np.testing.assert_array_equal(one, two, err_msg=f'round {number}')
-
-
-def assert_same(outcome, other, rounds):
-  """Asserts that the first `rounds` rounds of two outcomes are the same bits."""
-  for field in dataclasses.fields(outcome.history):
-    one, two = (getattr(o.history, field.name)[:rounds] for o in (outcome, other))
-    assert len(one) == rounds, field.name
-    np.testing.assert_array_equal(one, two, err_msg=field.name)
-  assert_same_models(outcome.weights, other.weights, outcome.weights.keys() & other.weights.keys())
 
 
 def artifacts(folder):

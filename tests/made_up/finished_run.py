@@ -14,12 +14,10 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import scipy.cluster.hierarchy
-import scipy.optimize
 import scipy.spatial.distance
-import sklearn.metrics
 
 from tests.made_up import in_json, run_with_rounds, run_with_splits
-from tff_cluster.clustering import overlap_scores
+from tff_cluster.clustering import embedding, recovery
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.data import class_counts
 from tff_cluster.experiment import config, results
@@ -99,7 +97,7 @@ def make_run(
       'history': {k: before['history'][k] + v for k, v in after['history'].items()},
   }  # fmt: skip
   arrays: dict[str, np.ndarray] = {
-      'distances_weights': distances.astype(np.float32), 'embedding_weights': _scaling(distances)
+      'distances_weights': distances.astype(np.float32), 'embedding_weights': embedding.classical_scaling(distances)
   }  # fmt: skip
   clusterings, configs = [], []
   for i, spec in enumerate(methods):
@@ -236,7 +234,7 @@ def _clustering(rng, label, method, parameters, chosen, threshold, truths, own, 
       'signature': 'updates' if method == 'bipartition' else 'weights', 'clusters': chosen.clusters,
       'num_clusters': chosen.num_clusters, 'overlapping': chosen.is_overlapping, 'memberships': memberships,
       'notes': [] if threshold is None else [f'threshold {threshold:.3f} gives {chosen.num_clusters} clusters'],
-      'threshold': threshold, 'choice': None, 'recovery': {n: _recovery(chosen.membership, t) for n, t in truths.items()},
+      'threshold': threshold, 'choice': None, 'recovery': _recovery(chosen, truths),
       'cost': cost(trained),
       'history': history, 'best_validation': rng.uniform(0.8, 1, chosen.num_clusters).tolist(),
       'cluster_scores': {
@@ -275,35 +273,8 @@ def _own(name: str, accuracy: np.ndarray, rounds, seed: int) -> dict[str, Any]:
   }  # fmt: skip
 
 
-def _recovery(membership: np.ndarray, truth: np.ndarray) -> dict[str, float | None]:
-  a, b = membership > 0, truth > 0
-  first, second = (m.T.astype(int) @ m.astype(int) for m in (a, b))
-  pairs = np.triu_indices(len(first), 1)
-  x, y = first[pairs], second[pairs]
-  levels = range(int(max(x.max(initial=0), y.max(initial=0))) + 1)
-  expected = sum(np.mean(x == v) * np.mean(y == v) for v in levels) if len(x) else 0.0
-  omega = 1.0 if expected == 1.0 or not len(x) else (np.mean(x == y) - expected) / (1 - expected)
-  scores = overlap_scores.bcubed(a, b)
-  others = {
-      'omega': float(omega), 'onmi': overlap_scores.overlapping_nmi(a, b), 'bcubed_precision': scores.precision,
-      'bcubed_recall': scores.recall, 'bcubed_f': scores.f, 'share_error': _share_error(membership, truth),
-  }  # fmt: skip
-  if (a.sum(axis=0) > 1).any() or (b.sum(axis=0) > 1).any():
-    return {'ari': None, 'nmi': None} | others
-  left, right = np.argmax(a, axis=0), np.argmax(b, axis=0)
-  return {
-      'ari': float(sklearn.metrics.adjusted_rand_score(right, left)),
-      'nmi': float(sklearn.metrics.normalized_mutual_info_score(right, left)),
-  } | others  # fmt: skip
-
-
-def _share_error(membership: np.ndarray, truth: np.ndarray) -> float:
-  """Half the L1 distance of the best matching of clusters to groups, empty ones added, over clients."""
-  a, b = (side / side.sum(axis=0) for side in (membership, truth))
-  size = max(len(a), len(b))
-  a, b = (np.vstack([side, np.zeros((size - len(side), side.shape[1]))]) for side in (a, b))
-  costs = np.abs(a[:, None] - b[None]).sum(axis=2) / 2
-  return float(costs[scipy.optimize.linear_sum_assignment(costs)].sum() / a.shape[1])
+def _recovery(chosen: ClusterAssignment, truths: dict[str, np.ndarray]) -> dict[str, Any]:
+  return {name: recovery.recovery(chosen, truth).to_json() for name, truth in truths.items()}
 
 
 def _evaluation(rng, accuracy: np.ndarray, one_model: bool) -> dict[str, Any]:
@@ -359,21 +330,13 @@ def _candidates(vectors, distances, truths, ids) -> list[dict[str, Any]]:
       len(set(labels.tolist())) < 2
     ):  # Of three clients SciPy may make one cluster when asked for two at most.
       continue
-    silhouette = float(sklearn.metrics.silhouette_score(distances, labels, metric='precomputed'))
     found.append({
         'method': 'kmeans', 'title': 'k-means', 'told': count, 'signature': 'weights', 'parameters': {'num_clusters': count}, 'num_clusters': count, 'memberships': 1.0,
-        'silhouette': silhouette, 'recovery': {n: _recovery(_matrix(labels), t) for n, t in truths.items()}, 'notes': [],
+        'silhouette': embedding.silhouette(distances, labels - 1),
+        'recovery': _recovery(ClusterAssignment.from_labels(labels, ids), truths), 'notes': [],
     })  # fmt: skip
   found.append({
       'method': 'dynamic_distance', 'title': 'dynamic distance', 'told': None, 'signature': 'weights', 'parameters': {'distance_threshold': 'quantile:0.1'}, 'num_clusters': None,
       'memberships': None, 'silhouette': None, 'recovery': None, 'notes': ['more than 1000 maximal cliques: not enumerated'],
   })  # fmt: skip
   return found
-
-
-def _scaling(distances: np.ndarray) -> np.ndarray:
-  centre = np.eye(len(distances)) - 1.0 / len(distances)
-  values, axes = np.linalg.eigh(-0.5 * centre @ distances**2 @ centre)
-  top = np.argsort(values)[::-1][:2]
-  positions = axes[:, top] * np.sqrt(np.maximum(values[top], 0))
-  return positions if positions.shape[1] == 2 else np.zeros((len(distances), 2))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
+from tests.made_up import linear_model
 from tests.phases.conftest import PLAIN
 from tests.phases.whole_run import WholeRun
 from tests.programs.children import no_report, run_here
@@ -73,19 +74,13 @@ def done(planted, my_rules, tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def models(done):
-  """float64[clusters, features + 1, classes] of the linear models of LABEL."""
-  return np.stack([np.vstack(weights).astype(np.float64) for weights in done.models[LABEL]])
-
-
-def logits(models, x):
-  """float64[models, rows, classes]."""
-  flat = x.reshape(len(x), -1).astype(np.float64) / 255
-  return np.hstack([flat, np.ones((len(x), 1))]) @ models
+  """float64[clusters, features] of the linear models of LABEL."""
+  return np.array([linear_model.flat(weights) for weights in done.models[LABEL]])
 
 
 def probabilities(models, x):
-  found = np.exp(logits(models, x) - logits(models, x).max(axis=2, keepdims=True))
-  return found / found.sum(axis=2, keepdims=True)
+  """float64[models, rows, classes]."""
+  return np.array([linear_model.probabilities(weights, x) for weights in models])
 
 
 def test_a_mixing_rule_makes_the_model_of_its_matrix_and_a_built_in_rule_of_predictions_takes_their_mean(
@@ -95,7 +90,6 @@ def test_a_mixing_rule_makes_the_model_of_its_matrix_and_a_built_in_rule_of_pred
   # Overlapping clusters, which tell rules apart.
   assert len(member) > 2 and len(set(member.sum(axis=1))) > 1 and (member.sum(axis=0) > 1).any()
   shares = member.sum(axis=1) / member.sum()
-  mixed = np.tensordot(shares, models, 1)[None]
   evaluations = done.clustering(LABEL).evaluations
   np.testing.assert_allclose(np.array(evaluations['of_a_user'].mixing)[:, 0], shares)
 
@@ -104,7 +98,7 @@ def test_a_mixing_rule_makes_the_model_of_its_matrix_and_a_built_in_rule_of_pred
     return pytest.approx((output(x).argmax(axis=1) == y).mean(), abs=1.01 / len(y))
 
   outputs = {
-    'of_a_user': lambda x: logits(mixed, x)[0],
+    'of_a_user': lambda x: linear_model.logits(shares @ models, x),
     'mean': lambda x: probabilities(models, x).mean(axis=0),
   }
   for name, output in outputs.items():

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from sklearn import cluster as sklearn_cluster
 
+from tests.made_up.linear_model import cross_entropies, flat, probabilities
+from tests.phases.alternating_run import cost, costs, cross_entropy, models, saved
 from tests.phases.conftest import PLAIN
-from tests.phases.test_alternation import cost, costs, cross_entropy, saved
 from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, estimated, opened
 from tff_cluster.clustering.methods import ifca
 from tff_cluster.experiment import phase_files
@@ -62,16 +63,6 @@ CONFIG = changed(
 @pytest.fixture(scope='module')
 def finished(tmp_path_factory):
   return WholeRun(CONFIG, tmp_path_factory.mktemp('methods that alternate') / 'run')
-
-
-def models(run, label):
-  """Returns the models of a clustering's clusters after the last round."""
-  phase2 = run.folder.load_finished(run.folder.phase2(label), phase_files.Phase2)
-  paths = [run.folder.store / each.artifact / f'round_{LAST:05d}.npz' for each in phase2.trajectories]
-  return [
-    saved_rounds.model(files.load_arrays(path), 2, each.position)
-    for path, each in zip(paths, phase2.trajectories, strict=True)
-  ]
 
 
 @pytest.mark.parametrize('name', METHODS)
@@ -131,7 +122,7 @@ def test_rounds_by_distance_of_weights_are_lloyds(finished, name):
   assigned = history >= 0
   np.testing.assert_array_equal(arrays['shares'].argmax(axis=1)[assigned], history[assigned])
   for position, model in zip(found.models, models(finished, f'{name}_3'), strict=True):
-    np.testing.assert_allclose(np.concatenate(list(map(np.ravel, model))), centers[position], atol=1e-5)
+    np.testing.assert_allclose(flat(model), centers[position], atol=1e-5)
 
 
 def test_newcomers_join_the_models_with_the_least_losses(finished):
@@ -151,14 +142,6 @@ def test_a_client_of_several_models_is_measured_with_their_mean(finished):
     mean = [np.mean([own[k][i] for k in np.flatnonzero(membership[:, client])], axis=0) for i in range(2)]
     found = finished.clustering('flsc_3').evaluations['own'].client_accuracy[client]
     assert found == pytest.approx(accuracy(mean, finished.population.test, client))
-
-
-def probabilities(weights, x):
-  """Returns float64[rows, classes] of a linear model (kernel, bias), rows from 0 to 255."""
-  kernel, bias = (np.asarray(w, np.float64) for w in weights)
-  logits = x.reshape(len(x), -1).astype(np.float64) / 255 @ kernel + bias
-  likely = np.exp(logits - logits.max(axis=1, keepdims=True))
-  return likely / likely.sum(axis=1, keepdims=True)
 
 
 def joined(own, shares, split, client):
@@ -181,8 +164,7 @@ def test_newcomers_of_fedem_have_the_shares_that_em_finds_on_their_training_rows
   with finished.opened() as experiment:
     train, test = experiment.new_clients.train, experiment.new_clients.test
   for client in range(2):
-    x, y = train.client(client)
-    likely = np.array([probabilities(model, x)[np.arange(len(y)), y] for model in own])
+    likely = np.exp([-cross_entropies(model, *train.client(client)) for model in own])
     shares = np.full(3, 1 / 3)
     for _ in range(2000):
       responsible = shares[:, None] * likely

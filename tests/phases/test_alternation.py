@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import clients_of_runs, make_population
+from tests.phases.alternating_run import cost, costs, cross_entropy, models, saved
 from tests.phases.conftest import CLIENTS, PLAIN
 from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, estimated, opened
 from tff_cluster.base.cost import Cost
@@ -45,23 +46,6 @@ def finished(tmp_path_factory):
   return WholeRun(CONFIG, tmp_path_factory.mktemp('alternating') / 'run')
 
 
-def saved(run, label):
-  """Returns what a clustering's rounds came to, and their arrays."""
-  found = run.folder.load_finished(run.folder.alternation(label), phase_files.Alternation)
-  return found, files.load_arrays(run.folder.memberships(label))
-
-
-def models(run, label, last=LAST):
-  """Returns the models of a clustering's clusters after the last round."""
-  phase2 = run.folder.load_finished(run.folder.phase2(label), phase_files.Phase2)
-  return [
-    saved_rounds.model(
-      files.load_arrays(run.folder.store / each.artifact / f'round_{last:05d}.npz'), 2, each.position
-    )
-    for each in phase2.trajectories
-  ]
-
-
 def test_with_the_planted_groups_as_start_hypcluster_is_fedavg_of_each_group(finished):
   assert finished.clustering('from_groups').clusters == finished.clustering('planted').clusters
   for found, expected in zip(models(finished, 'from_groups'), models(finished, 'planted'), strict=True):
@@ -95,15 +79,28 @@ def test_with_one_cluster_it_is_fedavg(finished):
   assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(model, saved_rounds.model(record, 2), strict=True))
 
 
-def cost(run, client_rounds, down, up, rows_trained, rows_forward):
-  """Returns a cost with the bytes of its models."""
-  size = run.phase1.model_bytes
-  return Cost(client_rounds, down, up, down * size, up * size, int(rows_trained), int(rows_forward))
+def rms(array):
+  return np.sqrt(np.mean(np.square(array, dtype=np.float64)))
 
 
-def costs(arrays):
-  """Returns the cost of each round."""
-  return [Cost(*line) for line in arrays['cost'].tolist()]
+def test_a_warm_start_is_fedavgs_model_and_copies_with_noise_relative_to_each_array(finished):
+  kept = finished.folder.store / finished.phase1.trajectory.artifact / f'round_{PHASE1:05d}.npz'
+  fedavg = saved_rounds.model(files.load_arrays(kept), 2)
+
+  def started(noise):
+    clustering = ClusteringConfig('ifca', num_clusters=CLIENTS, start='warm', start_noise=noise)
+    return alternation._Rounds(experiment, clustering)._start.weights
+
+  with finished.opened() as experiment:
+    some, twice = started(0.2), started(0.4)
+  for first, *_ in (some, twice):
+    assert all(map(np.array_equal, first, fedavg))
+  for place, array in enumerate(fedavg):
+    added, doubled = (np.stack([model[place] - array for model in found[1:]]) for found in (some, twice))
+    # The root mean square of n normal numbers varies by 1 / sqrt(2 n) of itself.
+    assert rms(added) / rms(array) == pytest.approx(0.2, rel=4 / np.sqrt(2 * added.size))
+    np.testing.assert_allclose(doubled, 2 * added, atol=1e-6)
+    assert len({each.tobytes() for each in added}) == CLIENTS - 1
 
 
 def by_hand(run):
@@ -126,18 +123,6 @@ def by_hand(run):
         flat = experiment.flatten(trainer.weights(states[k])) + updates.mean(axis=0)
         states[k] = trainer.start(experiment.unflatten(flat.astype(np.float32)))
     return [trainer.weights(state) for state in states], np.array(choices)
-
-
-def cross_entropy(weights, split):
-  """Returns float64[clients], the mean cross-entropy of a linear model."""
-  kernel, bias = (np.asarray(w, np.float64) for w in weights)
-  found = []
-  for client in range(len(split.counts)):
-    x, y = split.client(client)
-    logits = x.reshape(len(x), -1).astype(np.float64) / 255 @ kernel + bias
-    logits -= logits.max(axis=1, keepdims=True)
-    found.append(np.mean(np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(y)), y]))
-  return np.array(found)
 
 
 def test_the_rounds_of_ifca_are_algorithm_1(finished):
@@ -299,9 +284,10 @@ def test_models_that_left_the_store_are_trained_again_by_phase_2(finished, tmp_p
 def test_a_model_without_clients_stays_as_it_is_and_is_told(finished):
   found, arrays = saved(finished, 'ifca')
   unused = sorted(set(range(3)) - set(found.models))
-  told = [note for note in finished.clustering('ifca').notes if 'without clients' in note]
-  assert bool(unused) == bool(told)
+  (told,) = (note for note in finished.clustering('ifca').notes if 'without clients' in note)
+  assert told.startswith(f'{len(unused)} model') and ' of 3 ended' in told
   never = [k for k in unused if not arrays['shares'][:, k].any()]
+  assert never  # There are three models for two groups.
   with finished.opened() as experiment:
     record = files.load_arrays(experiment.store.root / found.rounds.artifact / f'round_{LAST:05d}.npz')
     for k in never:

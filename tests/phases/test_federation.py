@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import make_population
-from tests.federated.test_training import make_trainer
+from tests.federated.small_trainer import make_trainer
 from tff_cluster.clustering.alternating import Model
 from tff_cluster.phases import federation
 

@@ -7,8 +7,7 @@ import pytest
 
 from tests.made_up.refusals import refused
 from tests.phases.conftest import PLAIN
-from tests.phases.test_personalization import sgd
-from tests.phases.whole_run import WholeRun, accuracy, changed, estimated
+from tests.phases.whole_run import WholeRun, accuracy, changed, estimated, sgd
 from tff_cluster.clustering import trained
 from tff_cluster.clustering.alternating import Model
 from tff_cluster.experiment.config import ClusteringConfig, EvaluationConfig

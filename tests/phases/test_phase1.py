@@ -73,6 +73,20 @@ def test_every_training_setting_but_the_rounds_names_other_artifacts():
     assert settings_with(**changes) != settings_with(**besides) or name in no_part_of_a_round, name
 
 
+def test_the_initializer_reaches_all_models_that_an_experiment_makes():
+  population = populate.build_population(CONFIG.data)
+  for initializer in ('model', 'fan_in_uniform'):
+    config = changed(CONFIG, training={'initializer': initializer})
+    experiment = live_experiment.Experiment(RunFolder('nowhere'), config, population, progress=None)
+    own = [variable.numpy() for variable in experiment.keras_model.trainable_weights]
+    for kernel, bias in (own, experiment.initial_weights(1)):
+      inputs, outputs = kernel.shape
+      # Keras has Glorot's uniform kernels and no biases, PyTorch U(-1/sqrt(inputs), 1/sqrt(inputs)) for both.
+      bounds = {'model': (6 / (inputs + outputs)) ** 0.5, 'fan_in_uniform': inputs**-0.5}
+      assert np.abs(kernel).max() == pytest.approx(bounds[initializer], rel=0.05)
+      assert bool(bias.any()) == (initializer == 'fan_in_uniform')
+
+
 def test_every_option_of_optimizers_reaches_clients_and_server():
   from tff_cluster.federated import optimizers
 

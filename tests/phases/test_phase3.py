@@ -8,8 +8,9 @@ import pytest
 import scipy.special
 from sklearn import metrics
 
-from tests.phases.conftest import CLIENTS, CONFIG, LABELS
-from tests.phases.whole_run import WholeRun
+from tests.phases import alternating_run
+from tests.phases.conftest import CLIENTS, CONFIG, LABELS, PHASE1, PHASE2
+from tests.phases.whole_run import WholeRun, accuracy
 from tests.programs.children import no_report, run_here
 from tff_cluster.aggregation import rules
 from tff_cluster.aggregation.rule import MixingRule
@@ -74,15 +75,19 @@ def test_evaluations_are_what_keras_measures(label, name, planted):
   assert found.global_test.loss == pytest.approx(loss.mean(), rel=1e-4)
 
 
-def test_overlapping_clusters_are_chosen_by_the_models_that_clients_use(planted):
-  assert list(planted.results.validation) == ['dynamic_distance']
-  found, member = planted.results.validation['dynamic_distance'], planted.membership('dynamic_distance')
-  rows = [planted.population.validation.client(k) for k in range(CLIENTS)]
-  right = [
-    np.mean(predict(planted, 'dynamic_distance', shares / shares.sum(), x).argmax(axis=1) == y)
-    for shares, (x, y) in zip(member.T, rows, strict=True)
-  ]
-  assert found.at_end == pytest.approx(np.mean(right)) and 0 < found.at_equal_cost <= 1
+def test_overlapping_clusters_are_chosen_by_the_models_that_clients_use(planted, with_new):
+  for run, label in ((planted, 'dynamic_distance'), (with_new, 'wide')):
+    assert list(run.results.validation) == [c.label for c in run.results.clusterings if c.overlapping]
+    found, member = run.results.validation[label], run.membership(label)
+    rounds, accuracies = (run.clustering(label).equal_cost.round, PHASE1 + PHASE2), []
+    assert PHASE1 < rounds[0] < rounds[1]
+    for number in rounds:
+      arrays = [np.stack(each) for each in zip(*alternating_run.models(run, label, number), strict=True)]
+      own = [[np.tensordot(shares / shares.sum(), each, 1) for each in arrays] for shares in member.T]
+      right = [accuracy(model, run.population.validation, k) for k, model in enumerate(own)]
+      accuracies.append(np.mean(right))
+    assert [found.at_equal_cost, found.at_end] == pytest.approx(accuracies)
+    assert accuracies[0] != accuracies[1]  # Else it would not be seen which round it is.
 
 
 @pytest.mark.parametrize('label', LABELS)

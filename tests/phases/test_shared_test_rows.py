@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.made_up.linear_model import probabilities
 from tests.phases.conftest import CLIENTS, PLAIN
 from tests.phases.whole_run import WholeRun, accuracy, changed
 from tff_cluster.experiment.config import ClusteringConfig, EvaluationConfig
@@ -52,19 +53,12 @@ def test_every_client_has_the_accuracy_of_its_model_on_the_whole_test_set(done):
     )
 
 
-def softmax(weights, x):
-  z = x.reshape(len(x), -1).astype(np.float64) / 255 @ weights[0].astype(np.float64) + weights[1]
-  return np.exp(z - z.max(axis=1, keepdims=True)) / np.exp(z - z.max(axis=1, keepdims=True)).sum(
-    axis=1, keepdims=True
-  )
-
-
 def test_joined_predictions_and_rules_of_predictions_are_asked_on_the_same_rows(done):
   population, clustering = done.population, done.clustering('fedem')
   x = population.global_test_x
-  outputs = np.stack([softmax(weights, x) for weights in done.models['fedem']])
+  outputs = np.stack([probabilities(weights, x) for weights in done.models['fedem']])
   shares = np.array(clustering.shares)
-  outputs_of_kmeans = np.stack([softmax(weights, x) for weights in done.models['kmeans']])
+  outputs_of_kmeans = np.stack([probabilities(weights, x) for weights in done.models['kmeans']])
   for client in range(CLIENTS):
     y = population.test.client(client)[1]
     joined = np.tensordot(shares[:, client], outputs, 1).argmax(axis=1)

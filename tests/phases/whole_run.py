@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tests.federated.small_trainer import visit_orders
+from tests.made_up import linear_model
 from tests.phases import one_worker
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.data import saved
@@ -103,10 +105,16 @@ def estimated(config, path, store=None):
 
 
 def accuracy(weights, split, client):
-  """Returns the share of a client's rows, values from 0 to 255, that a linear model (kernel, bias) is right on."""
-  (x, y), (kernel, bias) = split.client(client), weights
-  logits = x.reshape(len(x), -1).astype(np.float64) / 255 @ np.asarray(kernel, np.float64) + bias
-  return np.mean(logits.argmax(axis=1) == y)
+  """Returns the share of a client's rows that a linear model is right on."""
+  x, y = split.client(client)
+  return np.mean(linear_model.logits(weights, x).argmax(axis=1) == y)
+
+
+def sgd(run, weights, client, number, **pull):
+  """Returns float64[features], a linear model after a client's local epochs of a round; `pull` is as in linear_model.sgd."""
+  training, rows = run.config.training, run.population.train.client(client)
+  orders = visit_orders(run.population, client, number, training.local_epochs, training.seed)
+  return linear_model.sgd(weights, *rows, orders, training.batch_size, training.learning_rate, **pull)
 
 
 def accuracy_of(evaluation):

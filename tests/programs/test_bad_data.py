@@ -4,15 +4,14 @@ And data that only looks wrong: tiny, lopsided and extreme, which has to work. F
 them are in test_wrong_files.py, clients that diverge in tests/phases.
 """
 
-import contextlib
 import json
 import os
 import re
-import subprocess
 
 import numpy as np
 import pytest
 
+from tests.made_up.disks import disk
 from tests.programs.children import (
   ForkedChild,
   UnreportedChild,
@@ -145,16 +144,6 @@ def test_a_data_file_that_changed_since_is_noticed_and_finished_work_kept(
   # The old rows under another name are still the same experiment.
   assert call(folder, save(tmp_path / 'moved.npz'), KMEANS) == 0
   assert results(folder)['digest'] == before['digest']
-
-
-@contextlib.contextmanager
-def disk(folder, options):
-  folder.mkdir()
-  command = ['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', str(folder)]
-  if os.geteuid() or subprocess.run(command, capture_output=True).returncode:
-    pytest.skip('only root can mount a disk')
-  yield folder
-  subprocess.run(['umount', str(folder)], check=True)
 
 
 @pytest.fixture

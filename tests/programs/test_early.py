@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.made_up import after_phase_1, two_languages
+from tests.made_up.expert_outputs import HAND
 from tests.programs import children
 from tests.programs.children import PROGRAMS, nothing_done
-from tests.programs.test_experts_program import HAND
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 
 ASKED = [*((name, '--help') for name in PROGRAMS), ('store', '--version')]

@@ -5,16 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from tests.made_up.expert_outputs import HAND
 from tests.programs import children
 from tff_cluster.aggregation.rules import fedex
-
-# The three steps by hand of tests/aggregation/test_experts.py.
-HAND = np.array(
-  [
-    [[1 / 2, 1 / 4, 1 / 4], [1 / 5, 3 / 5, 1 / 5], [12 / 20, 1 / 20, 7 / 20]],
-    [[1 / 4, 1 / 4, 1 / 2], [2 / 5, 1 / 5, 2 / 5], [2 / 20, 10 / 20, 8 / 20]],
-  ]
-)
 
 
 def call(folder, *arguments, **arrays):

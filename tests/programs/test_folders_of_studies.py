@@ -19,16 +19,11 @@ from tff_cluster.studies.league import own_folder as league_folder
 from tff_cluster.studies.league import settings as league
 from tff_cluster.studies.reproduction import page as reproduction_page
 
+pytestmark = pytest.mark.usefixtures('folders_let_go')
 KMEANS = ClusteringConfig('kmeans', num_clusters=2)
 CONFIG = ExperimentConfig(DataConfig(num_clients=6, num_groups=2), clusterings=(KMEANS,))
 FLAGS = ('--num_clients=6', '--num_groups=2', '--clustering=kmeans,num_clusters=2')
 SETTINGS = ('one', 'two,partition=iid')
-
-
-@pytest.fixture(autouse=True)
-def _release():
-  yield
-  run_claim.release_output_dirs()
 
 
 def trained(folder, config=CONFIG):

@@ -73,6 +73,34 @@ def test_what_few_clients_show_is_told_and_no_more(gain, side, counts, in_headli
   assert all(words in told for words in in_sentences)
 
 
+@pytest.mark.parametrize(
+  ('fedavg', 'over', 'alone'), [(0.6, '+20.0', '+10.0'), (0.5, '+20.0', '0.0'), (0.45, '+20.0', '−5.0')]
+)
+def test_what_the_extra_rounds_gave_without_clusters_is_told_with_its_sign(fedavg, over, alone):
+  results = _run()
+  results['phase1']['evaluation']['client_accuracy'] = [0.5] * 20
+  results['baseline']['evaluation']['client_accuracy'] = [fedavg] * 20
+  _set_own(results, 0.7 - fedavg)
+  (told,) = _answers(results)[2]
+  assert (
+    f'Against the end of Phase 1 (50.0%) the own models differ by {over} points (95% interval over clients {over} to {over} points); '
+    f'the extra rounds alone, without clusters, gave {alone} points.'
+  ) in told
+
+
+@pytest.mark.parametrize(
+  ('gain', 'harmed', 'side', 'is_told'),
+  [(0.1, 5, 'above', True), (0.1, 4, 'above', False), (0.03, 9, 'unclear', False), (0.0, 5, 'below', False)],
+)
+def test_a_quarter_of_the_clients_that_do_worse_is_an_alarm_where_the_mean_rose(gain, harmed, side, is_told):
+  results = _run()
+  _set_own(results, np.repeat([gain, -0.02], [20 - harmed, harmed]))
+  _, (answer,), _ = _answers(results)
+  words = f'The mean rose, but {harmed} of 20 clients do worse than without clusters.'
+  assert answer.side == side and (words in answer.alarms) == is_told
+  assert is_told or not any('do worse' in alarm for alarm in answer.alarms)
+
+
 def test_equal_clusterings_are_told_and_have_equal_intervals():
   results = _run(methods=('kmeans', 'hierarchical', 'dynamic_distance'))
   for index in (0, 1):

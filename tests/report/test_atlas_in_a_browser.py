@@ -8,7 +8,7 @@ import pytest
 
 from tests.made_up import atlas_runs
 from tests.made_up import browser as browsers
-from tests.report.test_contrast import contrast
+from tests.report.wcag import contrast
 from tff_cluster.base import words
 from tff_cluster.report.atlas import page
 from tff_cluster.scorecard.contenders import CLIENT_ROUNDS, ROUNDS

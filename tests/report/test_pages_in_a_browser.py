@@ -13,9 +13,9 @@ from tests.made_up import browser as browsers
 from tests.made_up import comparison_runs, finished_run, rendering
 from tests.made_up.comparison_runs import FEDAVG, constant, noisy
 from tff_cluster.report import latex, pages
-from tff_cluster.report.files import csv_text
 from tff_cluster.report.pages import Cell, Section, Table
 from tff_cluster.report.report import write_report
+from tff_cluster.storage.tables import csv_text
 from tff_cluster.studies.comparison import page as comparison
 from tff_cluster.studies.league import page as league
 

@@ -2,9 +2,11 @@
 
 import concurrent.futures
 import contextlib
+import datetime
 import fcntl
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -13,9 +15,10 @@ import time
 import numpy as np
 import pytest
 
-from tests.storage.test_files import ROOT
+from tests.programs.children import call
 from tff_cluster.storage import artifacts, files, saved_rounds, sealed_json
 
+ROOT = pathlib.Path(__file__).parents[2]
 DETERMINANTS = {'seed': 1, 'clients': ['a', 'b']}
 
 
@@ -156,6 +159,22 @@ FOREIGN = (
   f'.tff_cluster-removed-fedavg-{"0c" * 12}/thesis.txt',
   f'.tff_cluster-removed-photos-{"0d" * 11}/round_00001.npz',
 )
+
+
+def test_what_was_used_within_so_many_days_is_kept(shelf, capsys):
+  today, days = time.time(), {'older': 400, 'old': 31, 'recent': 29}
+  folders = {name: shelf.artifact('fedavg', {'name': name}) for name in days}
+  for (name, folder), size in zip(folders.items(), (1500, 2000, 700), strict=True):
+    described = folder / 'determinants.json'
+    (folder / 'round_00003.npz').write_bytes(bytes(size - described.stat().st_size))
+    os.utime(described, (today - 86400 * days[name],) * 2)
+  date, name = datetime.date.fromtimestamp(today - 86400 * 29), folders['recent'].name
+  told = [f'    700 B  used {date}  {name}  rounds 3', f'1 artifacts, 700 B in {shelf.root}']
+  pruned = call('store', [f'--store_dir={shelf.root}', '--prune_unused_days=30'], capsys)
+  removed = 'removed 2 artifacts, 3.5 kB; 0 in use, or with files of others in them'
+  assert (pruned.code, pruned.out.splitlines()) == (0, [removed, *told])
+  assert list(shelf.root.iterdir()) == [folders['recent']]
+  assert call('store', [f'--store_dir={shelf.root}'], capsys).out.splitlines() == told
 
 
 def test_pruning_removes_what_was_written_and_nothing_else(shelf, tmp_path):

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tests
+from tests.made_up.disks import disk
 from tff_cluster.base import digests
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.storage import files
@@ -267,14 +268,8 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(kind, file, monkeypatch):
 
 @pytest.fixture
 def small_disk(tmp_path):
-  """A disk of 64 kB."""
-  folder = tmp_path / 'disk'
-  folder.mkdir()
-  command = ['mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', str(folder)]
-  if os.geteuid() or subprocess.run(command, capture_output=True).returncode:
-    pytest.skip('only root can mount a small disk')
-  yield folder
-  subprocess.run(['umount', str(folder)], check=True)
+  with disk(tmp_path / 'disk', 'size=64k') as folder:
+    yield folder
 
 
 def test_rows_that_a_full_disk_does_not_take_are_not_taken_for_whole(small_disk):

@@ -11,13 +11,8 @@ from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.storage import artifacts, files, folder_guard
 
+pytestmark = pytest.mark.usefixtures('folders_let_go')
 LOST = 'was removed or replaced'
-
-
-@pytest.fixture(autouse=True)
-def _release():
-  yield
-  run_claim.release_output_dirs()
 
 
 @pytest.fixture

@@ -275,6 +275,21 @@ def test_the_answer_in_words():
   assert ditto == 'Better than Ditto: overlap.'
 
 
+@pytest.mark.parametrize(
+  ('overlap', 'words'),
+  [
+    (0.61, 'is better than'),
+    (0.604, 'is practically as good (within 0.5 points) as'),
+    (0.596, 'is practically as good (within 0.5 points) as'),
+    (_scattered(0.6), 'is not shown to be better or worse than'),
+    (0.59, 'is worse than'),
+  ],
+)
+def test_each_verdict_on_overlap_has_its_words(overlap, words):
+  first, *_ = answer.sentences(_statistics(_made({'kmeans': 0.6, 'overlap': overlap})))
+  assert f'%), {words} the disjoint one that they choose, kmeans (60.0%): ' in first
+
+
 def test_seeds_that_are_too_few_are_told_with_how_many_would_do():
   # Means of the seeds: +1, +3, +2 and -2 points; a spread of 2.16 points.
   levels = {'kmeans': [[0.51] * 6, [0.53] * 6, [0.52] * 6, [0.48] * 6]}

@@ -1,13 +1,14 @@
 """CSV files hold nothing that a spreadsheet would compute, wherever names come from."""
 
 import csv
+import dataclasses
 import io
 import pathlib
 import re
 
 import pytest
-import test_partition_pictures
 
+from tests.conftest import make_population
 from tff_cluster.report import files
 from tff_cluster.scorecard import headline
 from tff_cluster.storage import tables
@@ -44,7 +45,7 @@ def test_numbers_and_plain_text_stay_as_they_are(value):
 
 
 def test_files_of_clients_and_of_scorecards_are_written_so(tmp_path):
-  population = test_partition_pictures.population([[0, 1]] * len(FORMULAS), ids=list(FORMULAS))
+  population = dataclasses.replace(make_population(clients=len(FORMULAS)), client_ids=FORMULAS)
   partition_pictures.write_partition(population, tmp_path)
   files.write_records(
     [dict.fromkeys(headline.FIELDS) | {'row': text, 'ours': -1.5} for text in FORMULAS], tmp_path

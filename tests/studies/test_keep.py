@@ -264,11 +264,12 @@ def test_a_league_is_kept_with_its_settings(tmp_path):
     keep.of_folder(tmp_path)
 
 
-def kept_by_program(folder, name, *flags):
-  """Keeps a folder by the program; returns exit code and what it kept."""
-  given = ['keep', f'--output_dir={folder}', f'--name={name}', f'--kept_dir={folder / "kept"}', *flags]
+def kept_by_program(folder, name, *flags, place=None):
+  """Keeps a folder by the program, below it if no other place is given; returns exit code and what it kept."""
+  place = place or folder / 'kept'
+  given = ['keep', f'--output_dir={folder}', f'--name={name}', f'--kept_dir={place}', *flags]
   code = program.execute(keep_program.main, keep_program.define_flags, given)
-  return code, results.read_all(folder / 'kept')[name] if code == 0 else None
+  return code, results.read_all(place)[name] if code == 0 else None
 
 
 def test_the_program_keeps_a_run_with_its_configuration_and_the_command_that_repeats_it(tmp_path):
@@ -419,7 +420,7 @@ def test_what_was_kept_of_another_experiment_is_refused_and_of_the_same_one_repl
     value, arrays = finished_run.make_run(**options)
     value['config']['training']['seed'] = value['config']['data']['data_seed'] = seed
     finished_run.save(tmp_path / name, value, arrays)
-    code, found = kept_at(tmp_path / name, tmp_path / 'kept')
+    code, found = kept_by_program(tmp_path / name, 'mine', place=tmp_path / 'kept')
     return code, capsys.readouterr().err, found
 
   assert made('one')[0] == 0
@@ -471,12 +472,6 @@ def test_a_keep_that_is_stopped_half_way_leaves_what_was_there_and_the_same_comm
   code, found = kept_by_program(tmp_path, 'mine')
   assert code == 0 and found.numbers('accuracy') == [50.0]
   assert [path.name for path in (tmp_path / 'kept').iterdir()] == ['mine']
-
-
-def kept_at(folder, place):
-  given = ['keep', f'--output_dir={folder}', '--name=mine', f'--kept_dir={place}']
-  code = program.execute(keep_program.main, keep_program.define_flags, given)
-  return code, results.read_all(place)['mine'] if code == 0 else None
 
 
 @pytest.mark.parametrize(('dataset', 'file'), [('file', 'rows.npz'), ('text', 'plays.txt')])

@@ -6,9 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.made_up import after_phase_1, comparison_runs, finished_run, run_with_malicious
+from tests.made_up import after_phase_1, comparison_runs, disturbance, finished_run, run_with_malicious
 from tests.programs.children import run_here
-from tests.studies import test_disturbance_page as disturbed
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
 from tff_cluster.storage import files
 from tff_cluster.studies.comparison import page as comparison_page
@@ -57,10 +56,10 @@ def test_what_replay_found_is_kept_with_both_commands(run, tmp_path, monkeypatch
 def test_what_disturb_found_is_kept(run, tmp_path):
   with pytest.raises(AssertionError):
     kept(run.root, tmp_path / 'kept')  # Nothing was asked yet.
-  files.save_json(run.root / 'disturbance/disturbance.json', disturbed.DOCUMENT)
-  disturbance_page.write_disturbance(disturbed.DOCUMENT, CONFIG, run.root / 'disturbance')
+  files.save_json(run.root / 'disturbance/disturbance.json', disturbance.DOCUMENT)
+  disturbance_page.write_disturbance(disturbance.DOCUMENT, CONFIG, run.root / 'disturbance')
   found = kept(run.root, tmp_path / 'kept', '--figures=noise,bits')
-  assert found.provenance.commands[1] == f'{disturbed.COMMAND} --output_dir=runs/mine'
+  assert found.provenance.commands[1] == f'{disturbance.COMMAND} --output_dir=runs/mine'
   (told,) = found.lines('disturbance', label='a', disturbance='noise', value='0.5')
   assert [float(told[name]) for name in ('mean', 'high', 'epsilon')] == [0.125, 0.25, 1234.5]
   assert found.table('disturbance').units['bytes'] == 'bytes'

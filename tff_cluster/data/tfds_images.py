@@ -67,8 +67,6 @@ def load(name: str, data_dir: str | None, called: str | None = None) -> Source:
         for split in ('train', 'test')
         if split in builder.info.splits
       }
-    except InputError:
-      raise
     except MemoryError as error:
       raise EnvironmentFault(f'{name} in {builder.data_dir} does not fit into memory') from error
     except Exception as error:
@@ -78,6 +76,11 @@ def load(name: str, data_dir: str | None, called: str | None = None) -> Source:
         'delete that folder and run again to download it anew'
       ) from error
   _check_splits(list(builder.info.splits), called)
+  for split, (_, labels) in parts.items():
+    if labels.min(initial=0) < 0:
+      raise InputError(
+        f'{argument("dataset", called)}: rows of its split {split} have no label; take another data set'
+      )
   test_x, test_y = parts.get('test', (None, None))
   return Source(name, *parts['train'], num_classes, test_x, test_y)
 
@@ -167,10 +170,6 @@ def _read(builder: Any, split: str, shape: tuple[int, ...], dtype: type) -> tupl
     start = stop
   if start != rows:
     raise ValueError(f'{split} has {start} rows, expected {rows}')
-  if y.min(initial=0) < 0:
-    raise InputError(
-      f'{argument("dataset", builder.info.name)}: rows of its split {split} have no label; take another data set'
-    )
   return x, y
 
 

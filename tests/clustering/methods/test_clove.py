@@ -131,13 +131,19 @@ def test_cohorts_that_are_smaller_than_models_and_losses_that_are_not_finite():
 
 def test_who_is_not_drawn_stays_and_a_diverged_client_is_left_out():
   targets, truth = groups(0, 2, 6)
-  federation = Fake(targets, drawn=0.5, diverging=('c00', 'c01', 'c02'))
-  state = state_of(targets[:2], truth)
+  rows = np.arange(10, 22)
+  federation = Fake(targets, rows, drawn=0.5, diverging=('c00', 'c01', 'c02'))
+  state = state_of(targets[:2], 1 - truth)
   cohort = federation.cohort(2)
-  others = np.setdiff1d(np.arange(12), cohort)
+  healthy = np.setdiff1d(cohort, [0, 1, 2])
+  assert len(healthy) < len(cohort) and set(truth[healthy]) == {0, 1}
   after = clove.METHOD.step(options(2), federation, state, 2)
-  np.testing.assert_array_equal(after.membership[:, others], state.membership[:, others])
-  assert all(np.isfinite(vector_of(model.weights)).all() for model in after.models)
+  # Losses are told by all of the cohort, whose models are the targets of a client of each group.
+  expected = np.where(np.isin(np.arange(12), cohort), truth, 1 - truth)
+  np.testing.assert_array_equal(after.membership, np.eye(2)[:, expected])
+  users = [healthy[truth[healthy] == k] for k in range(2)]
+  for model, same in zip(after.models, Fake(targets, rows).fed_avg(2, state.models, users), strict=True):
+    assert all(map(np.array_equal, model.weights, same.weights))
 
 
 def test_no_group_of_clients_is_left_on_a_model_that_exploded():

@@ -157,10 +157,19 @@ def test_importance_is_estimated_every_so_many_rounds():
 
 def test_clients_whose_updates_are_not_finite_are_left_out():
   targets, _ = groups(5, 2, 3)
-  losses = losses_of(5, 6, models=2)
-  lacking = Rows(targets, losses, diverging=('c02',))
-  state = METHOD.step(fedsoft.Options(num_clusters=2), lacking, started(np.eye(2, FEATURES), 6), 1)
-  assert all(np.isfinite(array).all() for model in state.models for array in model.weights)
+  rows, losses, others = np.arange(10, 16), losses_of(5, 6, models=2), [0, 1, 3, 4, 5]
+  lacking = Rows(targets, losses, rows=rows, diverging=('c02',))
+  fewer = Rows(
+    targets[others], [losses[k] for k in others], rows=rows[others], client_ids=[f'c{k:02}' for k in others]
+  )
+  state, alone = (
+    METHOD.step(fedsoft.Options(num_clusters=2), clients, started(np.eye(2, FEATURES), len(clients.rows)), 1)
+    for clients in (lacking, fewer)
+  )
+  np.testing.assert_array_equal(state.membership[:, others], alone.membership)
+  np.testing.assert_allclose(state.membership[:, 2], counted(losses[2]))
+  for model, same in zip(state.models, alone.models, strict=True):
+    np.testing.assert_allclose(vector_of(model.weights), vector_of(same.weights), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -4,50 +4,19 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy import spatial
-from sklearn import cluster as sklearn_cluster
 
 from tests.clustering.methods.fake_federation import FEATURES, Fake, groups, models_of, state_of, vector_of
+from tests.clustering.methods.lloyd import CLIENTS, check_a_round, options
 from tests.made_up.clients import together
 from tff_cluster.base.errors import InputError
 from tff_cluster.clustering import methods
 from tff_cluster.clustering.methods import fesem
 
-CLIENTS = 20
-
-
-def options(count):
-  return fesem.METHOD.read({'num_clusters': count})
-
-
-def lloyd(federation, centers, labels, number, weights=None):
-  """Returns the labels and centers of a step of scikit-learn's k-means on what clients train to from their centers."""
-  models = models_of(centers)
-  vectors = np.stack(
-    [
-      vector_of(models[k].weights) + federation.update(number, models[k].weights, client)
-      for client, k in enumerate(labels)
-    ]
-  )
-  starts = np.stack([vector_of(model.weights) for model in models])
-  model = sklearn_cluster.KMeans(len(starts), init=starts, n_init=1, max_iter=1, algorithm='lloyd')
-  return spatial.cKDTree(starts).query(vectors)[1], model.fit(vectors, sample_weight=weights).cluster_centers_
-
 
 @pytest.mark.filterwarnings('ignore::sklearn.exceptions.ConvergenceWarning')
 @pytest.mark.parametrize('seed', range(5))
 def test_a_round_is_a_step_of_lloyd(seed):
-  rng = np.random.default_rng(seed)
-  # Centers so near to each other that clients move from one to another.
-  centers, labels = 0.3 * rng.normal(size=(3, FEATURES)), rng.integers(3, size=CLIENTS)
-  federation = Fake(rng.normal(size=(CLIENTS, FEATURES)), rows=rng.integers(5, 50, CLIENTS))
-  expected, means = lloyd(federation, centers, labels, 7)
-  assert set(expected) == {0, 1, 2} and (expected != labels).any()
-  after = fesem.METHOD.step(options(3), federation, state_of(centers, labels), 7)
-  np.testing.assert_array_equal(after.membership.argmax(axis=0), expected)
-  np.testing.assert_array_equal(after.membership.sum(axis=0), 1.0)
-  np.testing.assert_allclose([vector_of(model.weights) for model in after.models], means, atol=1e-6)
-  assert (after.since == 7).all()
+  check_a_round(fesem.METHOD, seed, weighted=False)
 
 
 def test_first_all_train_from_the_first_model_and_k_means_over_what_they_send_makes_the_clusters():

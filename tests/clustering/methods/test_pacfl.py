@@ -96,8 +96,8 @@ def test_equal_heights_still_give_the_number_that_was_asked_for():
   rows = {str(k): (rng.normal(size=(8, 6)), np.full(8, k)) for k in range(4)}
   found = clustered(rows, num_clusters=2)
   assert found.assignment.num_clusters == 2 and found.linkage[:, 2] == pytest.approx([6 * 90.0] * 3)
-  alone = clustered({'a': rows['0']}, num_clusters=1)
-  assert alone.assignment.clusters == [['a']] and clustered({'a': rows['0']}, distance_threshold='mean')
+  for given in ({'num_clusters': 1}, {'distance_threshold': 'mean'}):
+    assert clustered({'a': rows['0']}, **given).assignment.clusters == [['a']]
 
 
 def test_what_clients_send_is_told():

@@ -3,22 +3,15 @@
 import numpy as np
 import pytest
 
-from tests.clustering.methods.fake_federation import FEATURES, Fake, groups, state_of, vector_of
-from tests.clustering.methods.test_fesem import CLIENTS, lloyd, options
+from tests.clustering.methods.fake_federation import FEATURES, Fake, groups, state_of
+from tests.clustering.methods.lloyd import check_a_round, options
 from tff_cluster.clustering.methods import wecfl
 
 
 @pytest.mark.filterwarnings('ignore::sklearn.exceptions.ConvergenceWarning')
 @pytest.mark.parametrize('seed', range(5))
 def test_a_round_is_a_step_of_lloyd_with_rows_as_weights(seed):
-  rng = np.random.default_rng(seed)
-  centers, labels = 0.3 * rng.normal(size=(3, FEATURES)), rng.integers(3, size=CLIENTS)
-  rows = rng.integers(5, 50, CLIENTS)
-  federation = Fake(rng.normal(size=(CLIENTS, FEATURES)), rows)
-  expected, means = lloyd(federation, centers, labels, 7, rows)
-  after = wecfl.METHOD.step(options(3), federation, state_of(centers, labels), 7)
-  np.testing.assert_array_equal(after.membership.argmax(axis=0), expected)
-  np.testing.assert_allclose([vector_of(model.weights) for model in after.models], means, atol=1e-6)
+  check_a_round(wecfl.METHOD, seed, weighted=True)
 
 
 def test_a_client_with_many_rows_makes_a_cluster_of_its_own_at_first():
