@@ -1,5 +1,6 @@
 """Intervals for a mean over clients, over seeds and over both, and how often a difference has which sign."""
 
+import bisect
 import copy
 import dataclasses
 import itertools
@@ -280,11 +281,7 @@ def seeds_needed(spread: float, difference: float) -> int:
   enough = 2
   while not shows(enough):
     enough *= 2
-  too_few = enough // 2
-  while enough - too_few > 1:
-    middle = (enough + too_few) // 2
-    too_few, enough = (too_few, middle) if shows(middle) else (middle, enough)
-  return enough
+  return bisect.bisect_left(range(enough + 1), True, lo=enough // 2 + 1, key=shows)
 
 
 def _checked(differences: np.ndarray, name: str) -> np.ndarray:

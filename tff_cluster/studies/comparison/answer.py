@@ -143,7 +143,7 @@ def _for_size(seeds: tuple[int, ...], gains: dict[str, Difference]) -> str:
     shown = [f'a gain as large as here with {seen:,} seeds'] if seen < most else []
     shown.append(f'one of {worth} with {most:,} seeds' if shown else f'a gain of {worth} with {most:,} seeds')
     return (
-      f'{plural(count, "seed")} are too few for {whom}: gains vary from seed to seed with a standard deviation of up to {_size(spread)}. '
+      f'{plural(count, "seed")} are too few for {whom}: gains vary from seed to seed with a standard deviation of up to {points(spread).removeprefix("+")}. '
       f'A paired t-test over seeds (5%) has a chance of 80% to show {series(shown)}.'
     )
   if unclear:
@@ -164,7 +164,3 @@ def _would_do(difference: Difference, count: int) -> str:
 def _needed(difference: Difference, size: float = 0.0) -> int:
   """Returns how many seeds would show a difference of this size, or of WORTH_SHOWING where it is less."""
   return seeds_needed(difference.spread or 0.0, max(abs(size), WORTH_SHOWING))
-
-
-def _size(spread: float) -> str:
-  return points(spread).removeprefix('+')

@@ -7,7 +7,6 @@ methods.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -142,24 +141,6 @@ def sentences(dial: Dial) -> list[str]:
     f'{percent(best.mean.mean)} with {overlap:.1f} memberships a client.'
   )
   return told
-
-
-def to_json(dial: Dial) -> dict[str, Any]:
-  """Returns what comparison.json says of the dial but for its summaries, see saved.py."""
-  return {
-    'positions': [
-      {
-        'name': contender.name,
-        'quantile': quantile,
-        'thresholds': list(thresholds),
-        'num_clusters': [run.num_clusters for run in contender.runs],
-        'memberships': [run.memberships for run in contender.runs],
-        'cost': [run.cost[ROUNDS].to_json() for run in contender.runs],
-      }
-      for contender, quantile, thresholds in zip(dial.positions, dial.quantiles, dial.thresholds, strict=True)
-    ],
-    'chosen_positions': {budget: list(places) for budget, places in dial.chosen_positions.items()},
-  }
 
 
 def section(dial: Dial, pictures: Sequence[Picture]) -> Section:

@@ -128,10 +128,20 @@ def _dial(dial: dials.Dial) -> dict[str, Any]:
   def budgets(contender: Contender) -> dict[str, Any]:
     return {budget: _summary(dial.summary(contender, budget)) for budget in dial.statistics.summaries}
 
-  plain = dials.to_json(dial)
-  for entry, contender in zip(plain['positions'], dial.positions, strict=True):
-    entry['budgets'] = budgets(contender)
-  return plain | {
+  return {
+    'positions': [
+      {
+        'name': contender.name,
+        'quantile': quantile,
+        'thresholds': list(thresholds),
+        'num_clusters': [run.num_clusters for run in contender.runs],
+        'memberships': [run.memberships for run in contender.runs],
+        'cost': [run.cost[ROUNDS].to_json() for run in contender.runs],
+        'budgets': budgets(contender),
+      }
+      for contender, quantile, thresholds in zip(dial.positions, dial.quantiles, dial.thresholds, strict=True)
+    ],
+    'chosen_positions': {budget: list(places) for budget, places in dial.chosen_positions.items()},
     'chosen': budgets(dial.chosen),
     'checks': [_check(check) for check in dials.make_checks(dial)],
   }

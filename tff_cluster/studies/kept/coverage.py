@@ -14,7 +14,7 @@ from tff_cluster.data.population import cohort_size
 from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.papers import catalogue
 from tff_cluster.scorecard import headline
-from tff_cluster.scorecard.published import PAPER, Published
+from tff_cluster.scorecard.published import Published
 from tff_cluster.scorecard.verdicts import FEWEST_SEEDS
 from tff_cluster.studies.kept.results import Kept
 from tff_cluster.studies.reproduction import runs as runs_lib
@@ -326,5 +326,4 @@ def _missing(published: Published, scale: str, there: Collection[str]) -> int:
   if not rows:
     return 0
   asked = dataclasses.replace(published, rows=rows)
-  size = PAPER if scale == 'paper' else published.small
-  return sum(client_rounds(job.config) for job in runs_lib.plan(asked, size, (0,), Path()))
+  return sum(client_rounds(job.config) for job in runs_lib.plan(asked, published.scale(scale), (0,), Path()))

@@ -234,7 +234,7 @@ def _memberships(results: Results, label: str) -> float | None:
   """Returns in how many clusters a client of a clustering is, on average; None for a contender without clusters."""
   # Identical clusterings share a line of the summary, under all their names.
   found = next((c for c in results.clusterings if c.label in label.split(JOINT)), None)
-  return None if found is None else sum(map(len, found.clusters)) / len(results.population.client_ids)
+  return None if found is None else found.memberships
 
 
 def _model_lines(results: Results) -> Iterator[tuple[Any, ...]]:

@@ -213,8 +213,6 @@ def _setting(league: League, setting: standings.InSetting) -> Section:
 def _lines(setting: standings.InSetting, budgets: Sequence[str]) -> Iterator[list[Any]]:
   for name, part in setting.parts.items():
     for budget in budgets:
-      if budget not in setting.statistics.summaries:
-        continue
       summary, gain = setting.summary(name, budget), setting.summary(name, budget).over_fedavg
       known = [run.found for run in part.runs if run.found is not None]
       omegas = [run.omega for run in part.runs if run.omega is not None]
