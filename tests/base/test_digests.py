@@ -41,7 +41,7 @@ def test_json_values_share_a_digest_exactly_where_they_are_the_same_text(one, ot
 
 def test_what_has_no_bytes_of_its_own_has_no_digest():
   for value in (float('nan'), [-float('inf')]):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match='not JSON compliant'):
       digests.of_json(value)
   with pytest.raises(TypeError, match='objects'):
     digests.of_arrays([np.array([{}], object)])

@@ -4,14 +4,16 @@ import importlib
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from tests.programs.children import PROGRAMS, ROOT, SECONDS, call_process
 from tff_cluster.base.errors import InputError
-from tff_cluster.cli import commands, completion, flagfile, program
+from tff_cluster.cli import commands, completion, flagfile, program, signals
 
 FOUND = commands.found('phases', ROOT / 'phases')
 
@@ -62,18 +64,24 @@ def test_a_wrong_command_is_a_line_and_exit_code_2(line, words, capsys):
   assert out == '' and err.startswith('error: ') and words in err and err.count('\n') == 1
 
 
-def test_a_command_is_its_program_and_says_how_it_was_called(tmp_path):
+def test_a_command_is_its_program_and_says_how_it_was_called(tmp_path, monkeypatch, capsys):
   asked = call_process('-m', 'phases', 'cluster', '--help')
   assert asked.code == 0 and 'usage: tff-cluster cluster --flag=value ...' in asked.out.splitlines()
-  wrong = call_process('-m', 'phases', 'cluster', f'--output_dir={tmp_path}', '--num_cluster=3')
-  assert (wrong.code, wrong.err) == (2, 'error: unknown flag --num_cluster; did you mean --num_clusters?\n')
-  apart = call_process(
-    '-m', 'phases', 'run', f'--output_dir={tmp_path}', '--clustering=kmeans', '--num_clusters=3'
-  )
-  assert apart.code == 2 and apart.err.endswith(
-    'are one flag, for instance --clustering=kmeans,num_clusters=2\n'
-  )
-  assert call_process('-m', 'phases', '--version').out == call_process('-m', 'phases', 'run', '--version').out
+  # The others here: the program does not end the process.
+  codes = []
+  monkeypatch.setattr('sys.argv', [])
+  monkeypatch.setattr(signals, 'take_early', lambda: None)
+  monkeypatch.setattr(program, 'run', lambda *about: codes.append(program.execute(*about, sys.argv)))
+
+  def call(*arguments):
+    commands.main('phases', ROOT / 'phases', arguments)
+    return codes.pop(), *capsys.readouterr()
+
+  wrong = call('cluster', f'--output_dir={tmp_path}', '--num_cluster=3')
+  assert wrong == (2, '', 'error: unknown flag --num_cluster; did you mean --num_clusters?\n')
+  code, _, err = call('run', f'--output_dir={tmp_path}', '--clustering=kmeans', '--num_clusters=3')
+  assert code == 2 and err.endswith('are one flag, for instance --clustering=kmeans,num_clusters=2\n')
+  assert call('run', '--version') == (0, call_process('-m', 'phases', '--version').out, '')
 
 
 @pytest.mark.parametrize('name', FOUND)
@@ -81,44 +89,40 @@ def test_a_shell_knows_the_flags_that_help_knows(name, capsys):
   module = importlib.import_module(FOUND[name].module)
   assert program.execute(module.main, module.define_flags, ['p', '--helpshort']) == 0
   shown = re.findall(r'^  --(?:\[no\])?(\w+)', capsys.readouterr().out, re.M)
+  assert shown
   completed = {re.match(r'--(\w+)', each)[1] for each in completion.candidates(FOUND[name])}
   assert set(shown) - {'undefok'} <= completed
 
 
-# Fills in what readline hands to a completion function, which takes words apart at "=".
+# Fills in what readline hands to a completion function, which takes words apart at "="; each answer is a line.
 _ASKED = """source /dev/stdin
-COMP_LINE=$1 COMP_POINT=${#1} COMP_CWORD=$(( $# - 2 ))
-shift; COMP_WORDS=("$@"); _tff_cluster; printf '%s\\n' "${COMPREPLY[@]}"
+ask() (
+  COMP_LINE=$1 COMP_POINT=${#1} COMP_CWORD=$(( $# - 2 ))
+  shift; COMP_WORDS=("$@"); _tff_cluster; echo "${COMPREPLY[*]}"
+)
 """
 
 
-@pytest.fixture(scope='module')
-def bash_script() -> str:
-  return completion.script('bash', 'tff-cluster', FOUND)
-
-
-@pytest.mark.parametrize(
-  ('words', 'expected'),
-  [
-    (('tff-cluster', ''), [*FOUND, 'completion']),
-    (('tff-cluster', 'rep'), ['replay', 'report', 'reproduce']),
-    (('tff-cluster', 'completion', ''), ['bash', 'zsh']),
-    (('tff-cluster', 'run', '--client_opt'), ['--client_optimizer=sgd', '--client_optimizer=momentum', '--client_optimizer=adam']),
-    (('tff-cluster', 'run', '--client_optimizer', '=', 'a'), ['adam']),
-    (('tff-cluster', 'run', '--dry'), ['--dry_run']),
-    (('tff-cluster', 'run', '--flagfile', '=', 'flags/de'), ['flags/demo.flags']),
-    (('tff-cluster', 'store', '--store_dir', '=', 'own_fo'), ['own_folder']),
-    (('tff-cluster', 'store', '--dataset'), []),
-  ],
-)  # fmt: skip
-def test_bash_completes_commands_flags_values_presets_and_files(words, expected, bash_script, tmp_path):
+def test_bash_completes_commands_flags_values_presets_and_files(tmp_path):
+  expected = {
+    ('tff-cluster', ''): [*FOUND, 'completion'],
+    ('tff-cluster', 'rep'): ['replay', 'report', 'reproduce'],
+    ('tff-cluster', 'completion', ''): ['bash', 'zsh'],
+    ('tff-cluster', 'run', '--client_opt'): ['--client_optimizer=sgd', '--client_optimizer=momentum', '--client_optimizer=adam'],
+    ('tff-cluster', 'run', '--client_optimizer', '=', 'a'): ['adam'],
+    ('tff-cluster', 'run', '--dry'): ['--dry_run'],
+    ('tff-cluster', 'run', '--flagfile', '=', 'flags/de'): ['flags/demo.flags'],
+    ('tff-cluster', 'store', '--store_dir', '=', 'own_fo'): ['own_folder'],
+    ('tff-cluster', 'store', '--dataset'): [],
+  }  # fmt: skip
   (tmp_path / 'own_folder').mkdir()
-  line = ' '.join(words).replace(' = ', '=')
+  asked = [shlex.join(['ask', ' '.join(words).replace(' = ', '='), *words]) for words in expected]
   done = subprocess.run(
-    ['bash', '--norc', '-c', _ASKED, 'bash', line, *words],
-    input=bash_script, capture_output=True, text=True, check=True, cwd=tmp_path,
+    ['bash', '--norc', '-c', '\n'.join([_ASKED, *asked])],
+    input=completion.script('bash', 'tff-cluster', FOUND), capture_output=True, text=True, check=True, cwd=tmp_path,
   )  # fmt: skip
-  assert (done.stdout.split(), done.stderr) == (expected, '')
+  found = [line.split() for line in done.stdout.splitlines()]
+  assert (dict(zip(expected, found, strict=True)), done.stderr) == (expected, '')
 
 
 @pytest.mark.skipif(shutil.which('zsh') is None, reason='no zsh here')

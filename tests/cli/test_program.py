@@ -139,6 +139,7 @@ def test_signals_clean_up(sent, code, line, work, tmp_path):
 
 
 SLOW_TO_LEAVE = """try:
+      print('at work', flush=True)
       time.sleep(60)
     finally:
       for _ in range(50): time.sleep(0.01)"""
@@ -148,17 +149,21 @@ NEVER_LEAVING = """import threading
     lock = threading.Lock()
     lock.acquire()
     try:
+      print('at work', flush=True)
       time.sleep(60)
     finally:
       lock.acquire()"""
 # A fault on the way out is none of this software.
 FAILING_TO_LEAVE = """try:
+      print('at work', flush=True)
       time.sleep(60)
     finally:
       raise ValueError('left in the midst')"""
 SWALLOWING = """signals._PATIENCE_SECS = 0.5
+    left = ['at work']
     while True:
       try:
+        while left: print(left.pop(), flush=True)
         time.sleep(60)
       except BaseException:
         pass"""
@@ -173,19 +178,16 @@ SWALLOWING = """signals._PATIENCE_SECS = 0.5
 def test_several_signals_in_a_row_end_a_program_once_and_for_certain(
   sent, code, line, work, leaves, tmp_path
 ):
-  random = np.random.default_rng(0)
-  for _ in range(2):
-    process = start(tmp_path, work)
-    assert process.stdout.readline() == 'ready\n'
-    time.sleep(0.2)  # Until it is at work.
-    begun = time.monotonic()
-    for pause in random.uniform(0.0, 0.1, size=8):
-      process.send_signal(getattr(signal, sent))
-      time.sleep(pause)
-    out, err = process.communicate(timeout=20)
-    assert (process.returncode, err) == (code, line)
-    assert out == ('finally\natexit\n' if leaves else '') and time.monotonic() - begun < 5
-    assert not leaves or not (tmp_path / 'run').exists()
+  process = start(tmp_path, work)
+  assert [process.stdout.readline() for _ in range(2)] == ['ready\n', 'at work\n']
+  begun = time.monotonic()
+  for pause in np.random.default_rng(0).uniform(0.0, 0.1, size=8):
+    process.send_signal(getattr(signal, sent))
+    time.sleep(pause)
+  out, err = process.communicate(timeout=20)
+  assert (process.returncode, err) == (code, line)
+  assert out == ('finally\natexit\n' if leaves else '') and time.monotonic() - begun < 5
+  assert not leaves or not (tmp_path / 'run').exists()
 
 
 def test_a_reader_that_is_gone_is_no_fault(tmp_path):

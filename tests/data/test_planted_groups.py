@@ -43,11 +43,15 @@ def test_each_group_permutes_all_labels_in_its_own_way(classes, number, seed):
 
 
 @pytest.mark.parametrize(
-  ('kind', 'number', 'classes'),
-  [('label_swapped', 4, 3), ('label_permuted', 7, 3), ('mirrored', 2, 10)],
+  ('kind', 'number', 'classes', 'words'),
+  [
+    ('label_swapped', 4, 3, 'num_groups=4: 3 labels have 3 pairs to swap; at most that many groups'),
+    ('label_permuted', 7, 3, 'num_groups=7: 3 labels have 6 permutations; at most that many groups'),
+    ('mirrored', 2, 10, "no transformation is called 'mirrored'"),
+  ],
 )
-def test_groups_that_cannot_be_told_apart_are_refused(kind, number, classes):
-  with pytest.raises(InputError):
+def test_groups_that_cannot_be_told_apart_are_refused(kind, number, classes, words):
+  with pytest.raises(InputError, match=words):
     groups.make_transform(kind, number, classes, _rng())
 
 

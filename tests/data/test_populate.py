@@ -178,7 +178,7 @@ def test_every_client_is_tested_on_all_test_rows_with_its_groups_labels_where_th
 
 def test_more_clients_than_test_rows_can_be_tested_on_all_of_them():
   changes = {'num_clients': TEST + 1, 'validation_fraction': 0.4, 'num_groups': 2}
-  with pytest.raises(InputError):
+  with pytest.raises(InputError, match=f'num_clients={TEST + 1}: {TEST} test rows are too few'):
     _build('label_swapped', **changes)
   assert _build('label_swapped', test_rows='all', **changes).test.counts.sum() == TEST * (TEST + 1)
 

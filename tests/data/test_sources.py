@@ -149,7 +149,7 @@ def test_a_download_removes_what_a_killed_one_left_and_not_what_another_is_at(mo
   def slow(cache_dir):
     seen.append({path.name for path in tmp_path.iterdir()})
     if len(seen) == 1:
-      with pytest.raises(EnvironmentFault):
+      with pytest.raises(EnvironmentFault, match='cut off'):
         DATABASE.download(slow, str(tmp_path))  # Another program, at the same time.
       seen.append({path.name for path in tmp_path.iterdir()})
     raise OSError('cut off')

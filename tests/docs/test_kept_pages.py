@@ -66,12 +66,23 @@ def test_numbers_of_a_kept_table_are_one_line_or_an_error(tmp_path):
   assert found.number('accuracy', row='a') == 90.5
   assert found.numbers('accuracy') == [90.5, 80.0]
   assert found.table().units == {'row': '', 'accuracy': '%', 'note': ''}
-  for wrong in (
-    lambda: found.number('accuracy'), lambda: found.number('accuracy', row='c'), lambda: found.number('f1', row='a'),
-    lambda: found.number('note', row='b'), lambda: found.lines(rows='a'), lambda: found.table('other'),
-  ):  # fmt: skip
-    with pytest.raises(InputError):
-      wrong()
+
+
+@pytest.mark.parametrize(
+  ('wrong', 'words'),
+  [
+    (lambda found: found.number('accuracy'), r"made_up/table\.csv: 2 numbers 'accuracy' where \{\}, expected one"),
+    (lambda found: found.number('accuracy', row='c'), "0 numbers 'accuracy' where {'row': 'c'}, expected one"),
+    (lambda found: found.number('f1', row='a'), "no column 'f1'"),
+    (lambda found: found.number('note', row='b'), "'note' is 'x', which is no number"),
+    (lambda found: found.lines(rows='a'), "no column 'rows'; it has row, accuracy, note"),
+    (lambda found: found.table('other'), r'made_up/other\.csv is not there'),
+  ],
+)  # fmt: skip
+def test_what_a_kept_table_cannot_say_is_an_error(wrong, words, tmp_path):
+  found = kept(tmp_path, {'table': 'row,accuracy [%],note\na,90.5,\nb,80,x\n'})['made_up']
+  with pytest.raises(InputError, match=words):
+    wrong(found)
 
 
 def test_a_table_has_equal_decimals_in_a_column_and_texts_without_the_quote_of_csv(tmp_path):

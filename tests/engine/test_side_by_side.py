@@ -7,83 +7,96 @@ import time
 
 import pytest
 
+from tests.engine.dask_cluster import wait_for
 from tests.engine.slow import STEPS, slow_sum, total
 from tests.engine.test_context import opened, pid_of, soon
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.engine.side_by_side import Cancelled, Slots, each
 
+# Who waits longer waits for ever.
+PATIENCE = 20.0
+
 
 class Cores:
-  """Sleeps in place of clients, and keeps account of who is busy."""
+  """Takes slots in place of clients, and keeps account of who is busy."""
 
   def __init__(self, count):
-    self.slots, self.busy, self.most, self.worked = Slots(count), 0, 0, 0.0
+    self.slots, self.busy, self.most = Slots(count), 0, 0
     self._lock = threading.Lock()
 
-  def call(self, clients, seconds):
-    """Takes as long as so many clients take on these cores, one after the other on each."""
+  def call(self, clients, work=lambda: None):
+    """Does work in the slots of so many clients."""
     used = min(clients, self.slots.count)
     with self.slots.taken(clients):
       with self._lock:
         self.busy += used
         self.most = max(self.most, self.busy)
-      time.sleep(seconds * -(-clients // self.slots.count))
+      work()
       with self._lock:
         self.busy -= used
-        self.worked += seconds * clients
+
+
+def started(work, *arguments):
+  thread = threading.Thread(target=work, args=arguments, daemon=True)
+  thread.start()
+  return thread
+
+
+def queued(slots):
+  """Returns how many calls wait for slots that are not free."""
+  with slots._changed:
+    return len(slots._waiting)
 
 
 def test_calls_take_no_more_than_two_slots_a_core_and_none_waits_for_ever():
-  cores = Cores(3)
-  threads = [threading.Thread(target=cores.call, args=(clients, 0.01)) for clients in (1, 3, 1, 7, 2, 1) * 3]
+  cores, full, leave = Cores(3), threading.Barrier(4), threading.Event()
+
+  def stay():
+    full.wait(PATIENCE)
+    leave.wait(PATIENCE)
+
+  threads = [started(cores.call, clients, stay) for clients in (1, 7, 2)]
+  full.wait(PATIENCE)  # Three calls have all six slots: of the seven clients three.
+  threads += [started(cores.call, clients) for clients in (1, 3, 1, 7, 2, 1)]
+  wait_for(lambda: queued(cores.slots) == 6, patience=PATIENCE)
+  leave.set()
   for thread in threads:
-    thread.start()
-  for thread in threads:
-    thread.join(20)
+    thread.join(PATIENCE)
   assert not any(thread.is_alive() for thread in threads)
   assert cores.most == 6 and cores.busy == 0
 
 
 def test_a_call_of_many_clients_is_not_overtaken():
-  slots, begun = Slots(2), []
-  first, second = slots.taken(2), slots.taken(1)
-  first.__enter__()
-  second.__enter__()
-
-  def work(name, clients):
-    with slots.taken(clients):
-      begun.append(name)
-
-  threads = []
+  cores, begun, leave = Cores(2), [], threading.Event()
+  threads = [started(cores.call, clients, leave.wait) for clients in (2, 1)]
+  wait_for(lambda: cores.busy == 3, patience=PATIENCE)
   for name, clients in (('both', 2), ('one', 1)):
-    threads.append(threading.Thread(target=work, args=(name, clients)))
-    threads[-1].start()
-    time.sleep(0.05)
-  assert begun == []
-  first.__exit__(None, None, None)
+    threads.append(started(cores.call, clients, lambda name=name: begun.append(name)))
+    wait_for(lambda: begun or queued(cores.slots) == len(threads) - 2, patience=PATIENCE)
+  assert begun == []  # Though a slot is free for the one.
+  leave.set()
   for thread in threads:
-    thread.join(10)
-  assert begun == ['both', 'one']
+    thread.join(PATIENCE)
+  assert sorted(begun) == ['both', 'one']
 
 
 @pytest.mark.tensorflow
 def test_sixteen_cores_are_full_with_forty_one_clusters_of_which_twenty_five_draw_one_client():
-  cores, rounds, client_round = Cores(16), 4, 0.02
+  cores, rounds = Cores(16), 4
   cohorts = [1] * 25 + [2] * 8 + [4] * 8
+  # The first sixteen meet in each round, a client on each core, and so do the last eight, with two on each.
+  first, last = threading.Barrier(16, timeout=PATIENCE), threading.Barrier(8, timeout=PATIENCE)
+  works = [first.wait] * 16 + [lambda: None] * 17 + [last.wait] * 8
 
   def train(cluster):
     for _ in range(rounds):
-      cores.call(cohorts[cluster], client_round)
+      cores.call(cohorts[cluster], works[cluster])
     return cohorts[cluster]
 
   each(len, [''], 2)  # Imports TFF.
-  begun = time.monotonic()
   found = each(train, range(len(cohorts)), cores.slots.count)
-  wall = time.monotonic() - begun
   assert dict(found) == dict(enumerate(cohorts))
-  work = rounds * sum(cohorts) * client_round
-  assert cores.worked == pytest.approx(work)
-  assert work / (wall * 16) > 0.6 > work / (rounds * len(cohorts) * client_round * 16)
+  assert cores.most == 32 and cores.busy == 0
 
 
 def call_until_cancelled(slots, item, ended):

@@ -27,9 +27,10 @@ SIZE = memory_need.Size(1000, 784, 10, 20, 20, clusters=3, parallel=2, experts=T
 )
 @given(factor=st.integers(2, 1000), experts=st.booleans())
 def test_more_of_anything_needs_more(name, held, factor, experts):
-  size = dataclasses.replace(SIZE, experts=experts)
-  larger = dataclasses.replace(size, **{name: factor * getattr(SIZE, name)})
-  assert larger.needed(1000) - size.needed(1000) > held * (factor - 1) * getattr(SIZE, name)
+  size = dataclasses.replace(SIZE, clients=20_000, experts=experts)  # As many as the largest cohort.
+  number = getattr(size, name)
+  larger = dataclasses.replace(size, **{name: factor * number})
+  assert larger.needed(1000) - size.needed(1000) > held * (factor - 1) * number
 
 
 @given(st.integers(2, 1000))

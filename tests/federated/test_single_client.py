@@ -1,9 +1,7 @@
-"""One set of aggregators for vectors of any length, and how the stock ones of TFF differ."""
+"""One set of aggregators for vectors of any length, and what of them is stock TFF."""
 
 import numpy as np
 import pytest
-
-from tff_cluster.base.errors import EnvironmentFault
 
 pytestmark = pytest.mark.tensorflow
 
@@ -30,19 +28,6 @@ def test_each_aggregator_is_built_once_and_for_its_length(tff_context, monkeypat
     assert len(np.unique(found)) <= 4 and found.shape == vector.shape
   assert channels.num_bytes(300, 2) < channels.num_bytes(300, 4) < VECTOR.nbytes
   assert sorted(built) == [(7, 2, 'nearest'), (300, 2, 'nearest'), (300, 4, 'nearest')]
-
-
-def test_stock_tff_cannot_draw_where_operations_are_deterministic(tff_context):
-  # Why there are seeded ones: a worker that repeats itself refuses to draw without a seed, and TFF's take none.
-  import tensorflow_federated as tff
-
-  for factory in (
-    tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(0.5, 1.0, 1.0),
-    tff.aggregators.EncodedSumFactory.quantize_above_threshold(2, 0),
-  ):
-    process = factory.create(tff.TensorType(np.float32, [300]))
-    with pytest.raises(EnvironmentFault, match='random ops must have a seed specified'):
-      process.next(process.initialize(), [VECTOR])
 
 
 def test_rounding_to_the_nearest_level_is_stock_tff(tff_context):

@@ -7,7 +7,6 @@ from tests.conftest import make_population
 from tests.federated.small_trainer import (
   BATCH,
   RATE,
-  computations_of,  # noqa: F401
   make_trainer,
   visit_orders,
 )

@@ -23,9 +23,7 @@ def run_of(results: dict[str, Any], arrays: dict[str, np.ndarray] | None = None)
 def scorecard_of(results: dict[str, Any]) -> list[dict[str, Any]]:
   """Returns the lines of the tables of Rohith et al. 2020 beside results that are given in JSON."""
   run = run_of(results)
-  return run_scorecard.build(
-    run.results, describe_setting(run.results.config, len(run.client_ids))
-  ).records()
+  return run_scorecard.build(run.results, describe_setting(run.results.config, len(run.client_ids))).records()
 
 
 def drawn(section: pages.Section | None) -> str:

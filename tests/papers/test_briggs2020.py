@@ -95,8 +95,12 @@ def test_cells_as_printed_and_every_dash():
     ('fl_hc/table5', row, column) for row in BY_METRIC if row != 'cosine, single' for column in SHARES
   }
   assert dashes == table2 | table3 | table5
-  for line in ('91.1 1.9 98.5 1.0 62.0 20.7', '91.1 1.9 98.5 1.0 62.0 20.7 83.0', '- - - - -'):
-    with pytest.raises(ValueError):
+  for line, words in (
+    ('91.1 1.9 98.5 1.0 62.0 20.7', '3 cells instead of 4'),
+    ('91.1 1.9 98.5 1.0 62.0 20.7 83.0', 'no ratio behind the last number'),
+    ('- - - - -', '5 cells instead of 4'),
+  ):
+    with pytest.raises(ValueError, match=words):
       tables._printed(line.split())
 
 

@@ -230,7 +230,7 @@ def uneven(tmp_path_factory):
 def test_models_weigh_as_they_are_right_on_validation_rows_of_all_who_have_a_share(uneven, label):
   clustering, population = uneven.clustering(label), uneven.population
   best = []
-  for (kernel, bias), members in zip(models(uneven, label, 3), clustering.clusters, strict=True):
+  for (kernel, bias), members in zip(models(uneven, label), clustering.clusters, strict=True):
     rows = [population.validation.client(population.client_ids.index(client)) for client in members]
     x, y = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     best.append(np.mean((x.astype(np.float64) @ kernel + bias).argmax(axis=1) == y))

@@ -139,6 +139,11 @@ def test_files_name_every_model_that_results_stand_on(with_new):
 def test_a_file_that_names_no_trajectory_is_damaged():
   right = saved_rounds.Checkpoints(f'fedavg-{"0a" * 12}', 0, (1, 2))
   assert saved_rounds.Checkpoints.from_json(right.to_json()) == right
-  for wrong in ({}, [], right.to_json() | {'artifact': '../../etc'}, right.to_json() | {'rounds': [True]}):
-    with pytest.raises(records.Mismatch):
+  for wrong, words in (
+    ({}, "has no 'artifact'"),
+    ([], 'holds no JSON object'),
+    (right.to_json() | {'artifact': '../../etc'}, 'names no trajectory, in artifact'),
+    (right.to_json() | {'rounds': [True]}, r'holds bool, expected int, in rounds\.0'),
+  ):
+    with pytest.raises(records.Mismatch, match=words):
       saved_rounds.Checkpoints.from_json(wrong)

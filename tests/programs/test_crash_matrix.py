@@ -68,11 +68,22 @@ def test_a_lost_round_is_found():
     checks.check_rounds(21, 32, before, at_the_kill)
 
 
-@pytest.mark.tensorflow
-def test_a_small_matrix_of_kills_breaks_nothing(tmp_path):
+@pytest.fixture(scope='module')
+def matrix(tmp_path_factory):
+  """A matrix of a small experiment, and the lines that it says."""
   said: list[str] = []
   experiment = [flag for flag in crash_matrix.EXPERIMENT if 'kmeans' not in flag]
-  matrix = crash_matrix.Matrix(tmp_path / 'work', 1, experiment, said.append, ForkedChild, ForkedChild)
-  tally = matrix.run('run_all', 1)
-  assert tally.trials == 1 and tally.kills >= 1
-  assert len(said) == 2  # The reference, and a line for the trial.
+  work = tmp_path_factory.mktemp('matrix')
+  return crash_matrix.Matrix(work, 0, experiment, said.append, ForkedChild, ForkedChild), said
+
+
+@pytest.mark.tensorflow
+# Of these seeds the moments are early enough for quick machines, too.
+@pytest.mark.parametrize(('target', 'seed'), [('run_all', 1), ('store', 1), ('prune', 3)])
+def test_a_small_matrix_of_kills_breaks_nothing(target, seed, matrix):
+  made, said = matrix
+  made.seed = seed
+  made.reference('phase1' if target == 'prune' else 'run_all')
+  said.clear()
+  tally = made.run(target, 1)
+  assert (tally.trials, tally.kills >= 1, len(said)) == (1, True, 1), said

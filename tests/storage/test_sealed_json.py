@@ -43,7 +43,7 @@ def test_a_text_cut_off_or_altered_anywhere_is_noticed_or_changes_nothing(mask):
   text = sealed_json.seal(VALUE)
   start = text.index(b',\n "sealed"')
   for length in range(len(text.rstrip())):
-    with pytest.raises(ValueError):
+    with pytest.raises(json.JSONDecodeError, match=r'line \d+ column \d+'):
       sealed_json.unseal(text[:length])
   for position in range(len(text)):
     altered = text[:position] + bytes([text[position] ^ mask]) + text[position + 1 :]

@@ -267,7 +267,7 @@ def test_a_comparison_without_clusterings_and_without_variety(tmp_path):
 
 def test_nothing_is_written_for_runs_that_are_not_one_experiment(tmp_path):
   runs = comparison_runs.typed(comparison_runs.make({FEDAVG: constant(0.5), 'kmeans': constant(0.6)}))
-  with pytest.raises(InputError):
+  with pytest.raises(InputError, match='seed 0 is given twice'):
     page.write([runs[0], runs[0]], {}, tmp_path / 'new')
   assert not (tmp_path / 'new').exists()
 

@@ -53,9 +53,11 @@ def test_what_replay_found_is_kept_with_both_commands(run, tmp_path, monkeypatch
   assert {line['method'] for line in found.lines('answers')} > {'kmeans', 'dynamic_distance'}
 
 
-def test_what_disturb_found_is_kept(run, tmp_path):
-  with pytest.raises(AssertionError):
-    kept(run.root, tmp_path / 'kept')  # Nothing was asked yet.
+def test_what_disturb_found_is_kept(run, tmp_path, capsys):
+  flags = (f'--output_dir={run.root}', '--name=mine', f'--kept_dir={tmp_path}/kept')
+  assert run_here('phases.keep', *flags) == 2  # Nothing was asked yet.
+  assert 'holds no finished run, comparison, league, reproduction or Phase 1' in capsys.readouterr().err
+  assert not (tmp_path / 'kept').exists()
   files.save_json(run.root / 'disturbance/disturbance.json', disturbance.DOCUMENT)
   disturbance_page.write_disturbance(disturbance.DOCUMENT, CONFIG, run.root / 'disturbance')
   found = kept(run.root, tmp_path / 'kept', '--figures=noise,bits')

@@ -199,9 +199,12 @@ def test_a_folder_without_a_run_is_told_in_a_line(kind, folder, tmp_path):
 def test_damaged_arrays_and_a_file_in_place_of_a_folder_are_told_too(folder, tmp_path):
   shutil.copytree(folder, tmp_path / 'run')
   (tmp_path / 'run/arrays.npz').write_bytes(b'PK')
-  for path in (tmp_path / 'run', tmp_path / 'run/arrays.npz'):
-    with pytest.raises(InputError):
-      tff_cluster.load(path)
+  for path, words in (
+    ('run', r'arrays\.npz is damaged'),
+    ('run/arrays.npz', 'Not a directory; give the output_dir of a finished run'),
+  ):
+    with pytest.raises(InputError, match=words):
+      tff_cluster.load(tmp_path / path)
 
 
 def test_several_runs_are_loaded_by_the_names_of_their_folders(folder, run, tmp_path):

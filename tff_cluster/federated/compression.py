@@ -13,7 +13,8 @@ from tensorflow_model_optimization.python.core.internal.tensor_encoding.stages i
 
 from tff_cluster.base.errors import InputError
 
-# 'nearest' is what quantize_above_threshold does with stochastic=False; 'random' is its default, but seeded.
+# 'nearest' is what quantize_above_threshold does with stochastic=False; 'random' is its default, but seeded: TFF's own takes no seed, and a
+# worker whose operations are deterministic refuses to draw without one.
 ROUNDINGS = ('nearest', 'random')
 
 
