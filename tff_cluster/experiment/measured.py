@@ -265,7 +265,7 @@ class Spent(records.Record):
   """What a phase took.
 
   Attributes:
-    seconds: Its wall time.
+    seconds: Its wall time; where it was stopped and went on, since it went on.
     client_rounds_asked: Client-rounds that it stands on, and no phase before it.
     client_rounds_trained: Those of them that were not in the store.
   """
@@ -285,7 +285,7 @@ class Timing(records.Record):
 
   Attributes:
     name: Of the phase.
-    seconds: Its wall time.
+    seconds: Its wall time; where it was stopped and went on, since it went on.
     client_rounds_asked: Client-rounds that it stands on, and no phase before it.
     client_rounds_trained: Those of them that were not in the store.
   """

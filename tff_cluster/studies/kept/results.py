@@ -39,7 +39,7 @@ class Provenance(records.Record):
     seeds, data_seeds: Of training, and of data.
     engine: The ENGINE that trained; 0 for what trains nothing.
     origin: How the tables came here.
-    commit, machine, date, minutes: Where and when it was run; empty or None where nobody wrote it down.
+    commit, machine, date, minutes: Where, when and how long it was run, since it last went on; empty or None where nobody wrote it down.
     schema: Of results.json; None where none was kept.
     digests: Of the results, by run; as far as they are known.
     configurations: Experiments, of the first seed; empty where none was kept.
