@@ -227,8 +227,12 @@ def test_all_workers_are_killed_and_come_back(dask, caplog):
       dask.start_worker(**PATIENT)
 
     doom(cluster, *living)
-    threading.Thread(target=replace).start()
-    assert [int(n) for n in cluster.each(slow_results(), [], steps_of(*steps))] == [total(n) for n in steps]
+    replacing = threading.Thread(target=replace)
+    replacing.start()
+    try:
+      assert [int(n) for n in cluster.each(slow_results(), [], steps_of(*steps))] == [total(n) for n in steps]
+    finally:
+      replacing.join()  # The new worker ends with the others.
   assert caplog.text.count('its clients are sent again') >= 1
 
 
