@@ -14,9 +14,9 @@ def saved(run, label):
   return found, files.load_arrays(run.folder.memberships(label))
 
 
-def models(run, label):
-  """Returns the models of a clustering's clusters after the last round."""
-  name = f'round_{run.config.training.last_round:05d}.npz'
+def models(run, label, last=None):
+  """Returns the models of a clustering's clusters after a round, the last one if not given."""
+  name = f'round_{last or run.config.training.last_round:05d}.npz'
   phase2 = run.folder.load_finished(run.folder.phase2(label), phase_files.Phase2)
   return [
     saved_rounds.model(files.load_arrays(run.folder.store / each.artifact / name), 2, each.position)
