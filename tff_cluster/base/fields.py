@@ -27,7 +27,8 @@ BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
   'above': ('above', operator.gt),
   'at_most': ('at most', operator.le),
 }
-_NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?')
+# A decimal number as text.
+NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +68,7 @@ def number(text: str) -> float:
   Raises:
     ValueError: if the text is none, or is too large.
   """
-  value = float(text) if _NUMBER.fullmatch(text) else math.nan
+  value = float(text) if NUMBER.fullmatch(text) else math.nan
   if not math.isfinite(value):
     raise ValueError('expected a number, such as 12, 0.1 or 1e-3')
   return value

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tff_cluster.base import fields
 from tff_cluster.base.errors import InputError
 from tff_cluster.storage import small_file
 
 # What a spreadsheet takes for a formula, unless it is a number.
 _FORMULA = re.compile(r'[=+\-@\t\r\n]')
-_NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?')
 
 
 def read(path: Path) -> tuple[Sequence[str], list[dict[str, str]]]:
@@ -73,6 +73,6 @@ def _decoded(path: Path) -> str:
 
 
 def _cell(value: Any) -> Any:
-  if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+  if isinstance(value, str) and _FORMULA.match(value) and not fields.NUMBER.fullmatch(value):
     return f"'{value}"
   return '' if value is None else value
