@@ -19,7 +19,7 @@ from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
 from tff_cluster.experiment import config, phase_files, run_claim, users_code
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import files, output_files
+from tff_cluster.storage import files, output_files, output_folders
 
 # What the installed program calls it.
 COMMAND = 'cluster'
@@ -62,7 +62,7 @@ def cluster_file(folder: Path, clustering: config.ClusteringConfig, signatures_f
 
   signatures = signatures_lib.read_signatures(signatures_file)
   rule.check_experiment(clustering.options, signatures.num_clients, 1.0)
-  run_claim.lock_output_dir(folder)
+  output_folders.lock(folder)
   failed: dict[str, Exception] = {}
   with failures.apart(failed, clustering.label):
     outcome = methods.cluster(clustering, signatures, seed)

@@ -27,6 +27,7 @@ from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.result_parts import SummaryLine
 from tff_cluster.phases import early_checks
 from tff_cluster.storage import files as files_lib
+from tff_cluster.storage import output_folders
 
 if TYPE_CHECKING:
   from tff_cluster.cli import progress
@@ -64,7 +65,7 @@ def main() -> None:
     for some in each_setting
   }
   dry = parse.section_from_flags(flags.DryRunOptions)
-  root = run_claim.lock_output_dir(run.output_dir)
+  root = output_folders.lock(run.output_dir)
   if settings:
     league_folder.check(root, settings, seeds)
   else:
@@ -74,7 +75,7 @@ def main() -> None:
   from tff_cluster.phases import cost_estimates
   from tff_cluster.studies import runs, runs_here
 
-  store = Path(run.store_dir or root / 'store')
+  store = Path(run.store_dir or root / output_folders.STORE)
   shown = progress.Progress()
   if dry.dry_run:
     at_once = runs_here.how_many(planned, machine, in_parallel)

@@ -17,7 +17,7 @@ import numpy as np
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.experiment import run_claim
-from tff_cluster.storage import files, output_files
+from tff_cluster.storage import files, output_files, output_folders
 
 if TYPE_CHECKING:
   from tff_cluster.aggregation import expert_comparison
@@ -36,7 +36,7 @@ def main() -> None:
   from tff_cluster.aggregation import expert_comparison, expert_outputs
 
   given = expert_outputs.read_expert_outputs(options.outputs_file)
-  run_claim.lock_output_dir(folder)
+  output_folders.lock(folder)
   predictions, weights = expert_comparison.predict(given)
   document = expert_comparison.compare(given, predictions, options.seed, options.num_shuffles)
   arrays = npz(predictions | {'weights': weights})

@@ -7,8 +7,8 @@ those of an earlier call.
 """
 
 from tff_cluster.cli import flags, parse, program
-from tff_cluster.experiment import run_claim
 from tff_cluster.phases import early_checks
+from tff_cluster.storage import output_folders
 
 
 def define_flags() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
   options = parse.run_options_from_flags()
   config = parse.experiment_config_from_flags(clusters=False)
   early_checks.check_data(config)
-  folder = run_claim.lock_output_dir(options.output_dir)
+  folder = output_folders.lock(options.output_dir)
   from tff_cluster.data import populate
   from tff_cluster.studies import partition_pictures
 

@@ -19,6 +19,7 @@ from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import methods
 from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
+from tff_cluster.storage import output_folders
 from tff_cluster.studies.replay import study
 
 
@@ -61,7 +62,7 @@ def of_file(folder: Path, signatures_file: str, options: flags.ReplayOptions) ->
   from tff_cluster.clustering import signatures as signatures_lib
 
   signatures = signatures_lib.read_signatures(signatures_file, options.memory_mb * 2**20)
-  run_claim.lock_output_dir(folder)
+  output_folders.lock(folder)
   return signatures
 
 

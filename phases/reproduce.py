@@ -22,9 +22,9 @@ from typing import Any
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.engine import machine as machine_lib
-from tff_cluster.experiment import run_claim
 from tff_cluster.papers import catalogue
 from tff_cluster.scorecard.published import PAPER, Published
+from tff_cluster.storage import output_folders
 
 
 def define_flags() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
     reproduce_toy(published, published.compute, options, run)
     return
   seeds = parse.parse_seeds(options.seeds)
-  root = run_claim.lock_output_dir(run.output_dir)
+  root = output_folders.lock(run.output_dir)
   # Imported late: what is wrong with the flags or the folder is told at once.
   from tff_cluster.cli import cost_lines, progress
   from tff_cluster.phases import cost_estimates, early_checks
@@ -67,7 +67,7 @@ def main() -> None:
   lines = {early_checks.check(job.config, machine, [job.folder.root]): None for job in jobs}
   for line in filter(None, lines):
     print(line)
-  store = Path(run.store_dir or root / 'store')
+  store = Path(run.store_dir or root / output_folders.STORE)
   shown = progress.Progress()
   if dry.dry_run:
     at_once = runs_here.how_many(jobs, machine, in_parallel)
@@ -135,7 +135,7 @@ def reproduce_toy(
   seeds = parse.parse_seeds(options.seeds)
   if len(seeds) > 1:
     raise InputError(f'--seeds={options.seeds}: {name} is drawn for one seed')
-  root = run_claim.lock_output_dir(run.output_dir)
+  root = output_folders.lock(run.output_dir)
   from tff_cluster.studies.reproduction import page as page_lib
 
   page_lib.check_place(published, root / name)

@@ -13,6 +13,7 @@ import pytest
 
 from tff_cluster.base import seeding
 from tff_cluster.data import population as population_lib
+from tff_cluster.storage import output_folders
 
 # Before anything imports TensorFlow, as the programs do.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
@@ -82,10 +83,8 @@ def tff_context() -> Iterator[None]:
 @pytest.fixture
 def folders_let_go() -> Iterator[None]:
   """What a test locks is free for the next one."""
-  from tff_cluster.experiment import run_claim
-
   yield
-  run_claim.release_output_dirs()
+  output_folders.release_all()
 
 
 @pytest.fixture(scope='module', autouse=True)

@@ -331,16 +331,16 @@ FAULTS = (
         ('storage/test_artifacts.py',),
     ),
     Fault(
-        'removed-folder-comes-back', 'storage/folder_guard.py',
+        'removed-folder-comes-back', 'storage/output_folders.py',
         'raise fault', 'return',
         'a run whose folder was removed while it worked writes half of it back',
-        ('storage/test_folder_guard.py',),
+        ('storage/test_output_folders.py',),
     ),
     Fault(
-        'two-runs-in-a-folder', 'experiment/run_claim.py',
-        '      lock.acquire()\n      return lock', '      return lock',
+        'two-runs-in-a-folder', 'storage/output_folders.py',
+        '      acquired.acquire()\n      return acquired', '      return acquired',
         'two programs work in one folder at a time and mix their files',
-        ('experiment/test_run_claim.py',),
+        ('storage/test_output_folders.py',),
     ),
     Fault(
         'another-experiment-goes-on', 'experiment/run_claim.py',

@@ -12,7 +12,7 @@ import pytest
 
 from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.cli import flags, program
-from tff_cluster.experiment import run_claim
+from tff_cluster.storage import output_folders
 
 
 def execute(main, *arguments):
@@ -56,7 +56,7 @@ def test_our_own_faults_keep_their_traceback(error):
 @pytest.mark.parametrize('error', [KeyError('x'), InputError('x'), OSError(errno.ENOENT, 'x')], ids=repr)
 def test_a_folder_that_was_taken_away_is_the_cause_whatever_fails(error, tmp_path, capsys):
   def main():
-    run_claim.lock_output_dir(tmp_path / 'run')
+    output_folders.lock(tmp_path / 'run')
     shutil.rmtree(tmp_path / 'run')
     raise error
 
@@ -66,11 +66,11 @@ def test_a_folder_that_was_taken_away_is_the_cause_whatever_fails(error, tmp_pat
 
 SCRIPT = """'''A program.'''
 import atexit, sys, time
-from tff_cluster.experiment import run_claim
 from tff_cluster.cli import flags, program, signals
+from tff_cluster.storage import output_folders
 
 def main():
-  run_claim.lock_output_dir(sys.argv[1].split('=')[1])
+  output_folders.lock(sys.argv[1].split('=')[1])
   atexit.register(lambda: print('atexit', flush=True))
   try:
     print('ready', flush=True)

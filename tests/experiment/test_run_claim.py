@@ -1,11 +1,8 @@
-"""The folder of a run belongs to one experiment and one process."""
+"""The folder of a run belongs to one experiment."""
 
 import dataclasses
-import fcntl
 import os
 import shutil
-import signal
-import subprocess
 import sys
 
 import pytest
@@ -20,7 +17,7 @@ from tff_cluster.experiment.config import (
   ExperimentConfig,
 )
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import files
+from tff_cluster.storage import files, output_folders
 
 pytestmark = pytest.mark.usefixtures('folders_let_go')
 BASE = ExperimentConfig(clusterings=(ClusteringConfig(method='dynamic_distance'),))
@@ -29,7 +26,7 @@ BASE = ExperimentConfig(clusterings=(ClusteringConfig(method='dynamic_distance')
 def claimed(path, config=BASE, store_dir=None):
   """Returns the folder, claimed and written, as if this process had ended since."""
   folder = run_claim.claim_output_dir(path, config, store_dir).write()
-  run_claim.release_output_dirs()
+  output_folders.release_all()
   return folder
 
 
@@ -55,7 +52,7 @@ def test_the_environment_names_all_that_a_run_was_trained_on_and_not_who_reads_i
     now = dataclasses.replace(environment.describe_environment(), commit=commit, started=f'when {commit}')
     monkeypatch.setattr(run_claim, 'describe_environment', lambda: now)
     run_claim.claim_output_dir(tmp_path, BASE).write(works)
-    run_claim.release_output_dirs()
+    output_folders.release_all()
     return files.load_json(tmp_path / 'environment.json')
 
   first = at('a')
@@ -147,68 +144,10 @@ def test_a_folder_takes_more_clusterings_of_its_phase_1_but_no_other_one_of_a_na
   assert config_file.read_config(tmp_path / 'config.json').clusterings == (one, two)
 
 
-HOLDER = """
-import sys
-from tff_cluster.experiment import run_claim
-run_claim.lock_output_dir(sys.argv[1])
-print('held', flush=True)
-sys.stdin.readline()
-"""
-
-
-def hold(folder):
-  process = subprocess.Popen(
-    [sys.executable, '-c', HOLDER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-  )
-  assert process.stdout.readline() == 'held\n'
-  return process
-
-
-def test_two_processes_do_not_share_a_folder_and_a_killed_one_holds_nothing(tmp_path):
-  with hold(tmp_path) as other:
-    with pytest.raises(EnvironmentFault, match=rf'another run \(process {other.pid}\)'):
-      run_claim.lock_output_dir(tmp_path)
-    other.communicate('go\n')
-  assert other.returncode == 0
-  assert list(tmp_path.iterdir()) == []
-  with hold(tmp_path) as other:
-    other.kill()
-  assert (tmp_path / '.tff_cluster-lock').exists()
-  run_claim.lock_output_dir(tmp_path)
-
-
-def is_locked(folder):
-  """Tells whether another process could not have the folder."""
-  with open(folder / '.tff_cluster-lock') as stream:
-    try:
-      fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-      return stream.read() == str(os.getpid())
-    return False
-
-
-def test_a_folder_is_held_for_a_block_but_not_taken_from_who_had_it_before(tmp_path):
-  with run_claim.held(tmp_path / 'run') as folder, run_claim.held(folder):
-    assert is_locked(folder)
-  assert not folder.exists()
-  run_claim.lock_output_dir(folder)
-  with run_claim.held(folder):
-    pass
-  assert is_locked(folder)
-
-
-def test_an_unused_folder_is_removed_and_others_stay(tmp_path):
-  there = tmp_path / 'there'
-  there.mkdir()
-  used = run_claim.lock_output_dir(tmp_path / 'used')
-  (used / 'results').write_text('x')
-  for name in ('new', 'there', 'above/below/new', 'used/below/new'):
-    run_claim.lock_output_dir(tmp_path / name)
-  # A claim writes nothing before it is told to.
+def test_a_claim_writes_nothing_before_it_is_told_to(tmp_path):
   run_claim.claim_output_dir(tmp_path / 'claimed', BASE, str(tmp_path / 'shared'))
-  run_claim.release_output_dirs()
-  assert sorted(path.name for path in tmp_path.iterdir()) == ['there', 'used']
-  assert [path.name for path in used.iterdir()] == ['results']
+  output_folders.release_all()
+  assert list(tmp_path.iterdir()) == []
 
 
 def test_resuming_needs_a_run(tmp_path):
@@ -227,14 +166,14 @@ def test_a_program_that_needs_a_run_does_not_make_a_users_files_those_of_a_claim
   for _ in range(2):
     with pytest.raises(InputError, match=r'but report.html of others'):
       run_claim.claim_output_dir(tmp_path, BASE)
-    run_claim.release_output_dirs()
+    output_folders.release_all()
     run_claim.resume_output_dir(tmp_path)
-    run_claim.release_output_dirs()
+    output_folders.release_all()
   assert not (tmp_path / 'environment.json').exists()
   # A claim that was killed between its two files is sealed, and alone.
   run = claimed(tmp_path / 'run')
   (run / 'environment.json').unlink()
-  run_claim.release_output_dirs()
+  output_folders.release_all()
   assert (run_claim.resume_output_dir(run) / 'environment.json').exists()
 
 
@@ -268,7 +207,7 @@ def test_what_a_killed_run_left_is_removed_when_it_goes_on_and_what_others_have_
   assert {name: (run / name).read_text() for name in MINE} == dict.fromkeys(MINE, 'mine')
   assert elsewhere.read_text() == 'mine'
   # A store that runs share is left to them.
-  run_claim.release_output_dirs()
+  output_folders.release_all()
   (run / 'store').rename(tmp_path / 'shared')
   (run / 'store').symlink_to(tmp_path / 'shared')
   left_over = run / LEFT[3]
@@ -291,7 +230,7 @@ def test_a_folder_with_somebody_elses_files_where_a_run_writes_is_refused(name, 
   (tmp_path / name).write_text('mine')
   with pytest.raises(InputError, match=rf'holds no run \(no config.json\), but {name.split("/")[0]}'):
     run_claim.claim_output_dir(tmp_path, BASE)
-  run_claim.release_output_dirs()
+  output_folders.release_all()
   assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob('*') if path.is_file()] == [name]
 
 
@@ -304,7 +243,7 @@ def test_a_configuration_that_no_run_wrote_is_not_replaced_and_files_beside_it_s
   first = min(before.keys() - {'config.json'}, default='config.json')
   with pytest.raises(InputError, match=rf'holds no run \(no environment.json\), but {first} of others'):
     run_claim.claim_output_dir(tmp_path, BASE)
-  run_claim.release_output_dirs()
+  output_folders.release_all()
   assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
   # The same experiment may run where its configuration lies, but over no other file.
   if not beside:
@@ -359,38 +298,6 @@ def test_a_clustering_that_was_not_made_is_replaced_or_left_out(tmp_path):
   assert kept == [False, False, True]
 
 
-KILLED = """
-import os, signal, sys, time
-from tff_cluster.experiment import run_claim
-run_claim.lock_output_dir(sys.argv[1])
-if os.fork():
-  os.kill(os.getpid(), signal.SIGKILL)
-print(os.getpid(), flush=True)
-sys.stdin.readline()
-run_claim.release_output_dirs()
-print('let go', flush=True)
-time.sleep(60)
-"""
-
-
-def test_a_forked_process_that_outlives_a_killed_run_neither_keeps_its_folder_nor_gives_it_away(tmp_path):
-  run = tmp_path / 'run'
-  command = [sys.executable, '-c', KILLED, str(run)]
-  with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as killed:
-    child = int(killed.stdout.readline())
-    try:
-      assert killed.wait(timeout=30) == -signal.SIGKILL
-      with run_claim.held(run):
-        assert is_locked(run)
-        killed.stdin.write('go\n')
-        killed.stdin.flush()
-        assert killed.stdout.readline() == 'let go\n'
-        assert is_locked(run)
-    finally:
-      os.kill(child, signal.SIGKILL)
-  assert list(run.iterdir()) == []
-
-
 def test_a_store_that_is_linked_ahead_goes_with_an_experiment_that_is_refused(tmp_path):
   run, store = tmp_path / 'run', tmp_path / 'one'
   claim = run_claim.claim_output_dir(run, BASE, str(store))
@@ -411,11 +318,11 @@ def test_a_link_to_a_store_that_a_user_made_stays(tmp_path):
   (run / 'store').symlink_to(disk)
   with pytest.raises(InputError, match=f'keeps its artifacts in {disk}'):
     run_claim.claim_output_dir(run, BASE, str(tmp_path / 'another'))
-  run_claim.release_output_dirs()
+  output_folders.release_all()
   for store_dir in (None, str(disk)):
     with pytest.raises(InputError), run_claim.claim_output_dir(run, BASE, store_dir).linked():
       raise InputError('refused')
-    run_claim.release_output_dirs()
+    output_folders.release_all()
     assert os.readlink(run / 'store') == str(disk)
   # One experiment after the other, of which nothing is trained.
   for config in (BASE, dataclasses.replace(BASE, data=DataConfig(num_clients=21))):
@@ -431,18 +338,18 @@ def test_a_link_to_a_store_that_a_user_made_stays(tmp_path):
 def test_the_store_of_the_folder_itself_can_be_named(tmp_path):
   run = claimed(tmp_path / 'run', BASE, str(tmp_path / 'run' / 'store'))
   assert (run / 'store').is_dir() and not (run / 'store').is_symlink()
-  run_claim.release_output_dirs()
+  output_folders.release_all()
   claimed(tmp_path / 'run', BASE, str(tmp_path / 'run' / 'store'))
 
 
 def test_runs_below_an_output_folder_with_the_store_move_and_are_copied_with_it(tmp_path):
-  root = run_claim.lock_output_dir(tmp_path / 'real' / 'out')
+  root = output_folders.lock(tmp_path / 'real' / 'out')
   (tmp_path / 'linked').symlink_to(tmp_path / 'real')
   for below in ('seed_0', 'table/small/row_seed0'):
     # However the folder is named, the link leads to it.
     named = tmp_path / 'linked' / 'out'
     run_claim.claim_output_dir(named / below, BASE, str(root / 'store')).write()
-  run_claim.release_output_dirs()
+  output_folders.release_all()
   shutil.copytree(root, tmp_path / 'copy', symlinks=True)
   root.rename(tmp_path / 'moved')
   for place in ('copy', 'moved'):
@@ -450,7 +357,7 @@ def test_runs_below_an_output_folder_with_the_store_move_and_are_copied_with_it(
       assert os.path.samefile(run / 'store', tmp_path / place / 'store')
       train(run)
       run_claim.claim_output_dir(run, BASE, str(tmp_path / place / 'store')).write()
-      run_claim.release_output_dirs()
+      output_folders.release_all()
 
 
 def test_a_store_beside_a_run_is_linked_by_its_full_path(tmp_path):
@@ -461,6 +368,6 @@ def test_a_store_beside_a_run_is_linked_by_its_full_path(tmp_path):
   (tmp_path / 'store').rename(tmp_path / 'moved')
   with pytest.raises(InputError, match=rf'remove the link {tmp_path}/elsewhere/store'):
     claimed(tmp_path / 'elsewhere', BASE, str(tmp_path / 'moved'))
-  run_claim.release_output_dirs()
+  output_folders.release_all()
   (tmp_path / 'elsewhere' / 'store').unlink()
   claimed(tmp_path / 'elsewhere', BASE, str(tmp_path / 'moved'))

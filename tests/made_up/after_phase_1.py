@@ -10,7 +10,7 @@ from tff_cluster.data import saved
 from tff_cluster.experiment import phase_files, run_claim
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import files
+from tff_cluster.storage import files, output_folders
 
 
 def make(folder: pathlib.Path, config: ExperimentConfig, groups: np.ndarray) -> RunFolder:
@@ -22,7 +22,7 @@ def make(folder: pathlib.Path, config: ExperimentConfig, groups: np.ndarray) -> 
     groups: int64[clients], planted groups, which the weights of the clients show plainly.
   """
   run = RunFolder(run_claim.claim_output_dir(folder, config).write())
-  run_claim.release_output_dirs()
+  output_folders.release_all()
   population = make_population(clients=len(groups))
   truth = np.eye(groups.max() + 1)[:, groups]
   population.truths['group'] = truth

@@ -13,6 +13,7 @@ from tff_cluster.experiment.config import ClusteringConfig, DataConfig, Experime
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.papers import catalogue
 from tff_cluster.storage import files as files_lib
+from tff_cluster.storage import output_folders
 from tff_cluster.studies.comparison import own_folder
 from tff_cluster.studies.comparison import runs as comparison
 from tff_cluster.studies.league import own_folder as league_folder
@@ -32,7 +33,7 @@ def trained(folder, config=CONFIG):
   files_lib.save_json(run.phase1, {})
   for clustering in config.clusterings:
     files_lib.save_json(run.clusters(clustering.label), {})
-  run_claim.release_output_dirs()
+  output_folders.release_all()
 
 
 def write(folder, *names):

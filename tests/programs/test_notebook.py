@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.programs.notebooks import Notebook
-from tff_cluster.experiment import run_claim
+from tff_cluster.storage import output_folders
 
 pytestmark = pytest.mark.tensorflow
 
@@ -38,7 +38,7 @@ def test_an_experiment_runs_in_a_cell_and_in_the_next_and_leaves_folder_and_mach
   assert first[:2] == ['True', 'True'] and again == ['0', *first[1:]]
   assert notebook.workers() == []
   # The kernel lives, and so its locks would.
-  with run_claim.held(tmp_path / 'run'):
+  with output_folders.held(tmp_path / 'run'):
     pass
 
 
@@ -58,7 +58,7 @@ def test_an_interrupted_cell_ends_the_worker_and_a_later_one_goes_on(notebook, t
   assert error.startswith('KeyboardInterrupt')
   assert notebook.workers() == []
   # The kernel lives, and so its locks would.
-  with run_claim.held(tmp_path / 'run'):
+  with output_folders.held(tmp_path / 'run'):
     pass
   saved = max(int(path.stem.partition('_')[2]) for path in store.glob('fedavg-*/latest_*.npz'))
   rounds = saved + 3

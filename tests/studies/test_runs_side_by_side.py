@@ -10,7 +10,7 @@ from tff_cluster.base import environment
 from tff_cluster.base.errors import EnvironmentFault, InputError
 from tff_cluster.engine import free_memory
 from tff_cluster.engine.machine import Machine
-from tff_cluster.experiment import memory_need, run_claim
+from tff_cluster.experiment import memory_need
 from tff_cluster.experiment.config import (
   ClusteringConfig,
   DataConfig,
@@ -22,6 +22,7 @@ from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import early_checks
 from tff_cluster.phases.cost_estimates import Run
 from tff_cluster.phases.run_experiment import Silent
+from tff_cluster.storage import output_folders
 from tff_cluster.studies import run_process, runs, runs_here
 from tff_cluster.studies.comparison import runs as comparison
 
@@ -131,12 +132,12 @@ def test_a_run_that_fails_ends_the_others_and_leaves_nothing(tmp_path, processes
   with pytest.raises(InputError, match='truth=nothing'):
     runs.run_all([planned(tmp_path)[0], wrong], tmp_path / 'store', SILENT, Machine(), runs_in_parallel=2)
   assert processes and all(each.returncode is not None for each in processes)
-  run_claim.release_output_dirs()
+  output_folders.release_all()
   assert left_in(tmp_path) == []
 
 
 def test_a_process_tells_what_is_wrong_with_a_run_and_takes_the_next(tmp_path):
-  run_claim.lock_output_dir(tmp_path / 'taken')
+  output_folders.lock(tmp_path / 'taken')
   process = run_process.RunProcess(Machine())
   try:
     told = {}
@@ -145,7 +146,7 @@ def test_a_process_tells_what_is_wrong_with_a_run_and_takes_the_next(tmp_path):
       told[name] = process.answer().fault
   finally:
     run_process.stop([process])
-    run_claim.release_output_dirs()
+    output_folders.release_all()
   assert isinstance(told['nothing'], InputError) and 'holds no run' in str(told['nothing'])
   assert isinstance(told['taken'], EnvironmentFault) and 'is at work in' in str(told['taken'])
   assert process.returncode == 143 and not (tmp_path / 'nothing').exists()

@@ -24,8 +24,7 @@ from tff_cluster.cli import commands, flagfile, signals
 from tff_cluster.cli import help as help_text
 from tff_cluster.clustering import methods
 from tff_cluster.engine import stock_context
-from tff_cluster.experiment import run_claim
-from tff_cluster.storage import faults
+from tff_cluster.storage import faults, output_folders
 
 
 def run(main: Callable[[], int | None], define_flags: Callable[[], None]) -> None:
@@ -86,7 +85,7 @@ def execute(main: Callable[[], int | None], define_flags: Callable[[], None], ar
   except Exception as error:
     return ended_by(error)
   finally:
-    run_claim.release_output_dirs()
+    output_folders.release_all()
 
 
 def ended_by(error: Exception) -> int:

@@ -1,36 +1,19 @@
-"""The folder of a run: claimed by one experiment and one process at a time."""
+"""The folder of a run: claimed by one experiment at a time."""
 
-import atexit
 import contextlib
 import dataclasses
-import errno
-import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import filelock
-
 from tff_cluster.base import fields
 from tff_cluster.base.environment import Environment, describe_environment, gone_on
-from tff_cluster.base.errors import EnvironmentFault, InputError, argument
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.experiment import config_file, users_code
 from tff_cluster.experiment.config import ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import files, folder_guard, sealed_json, small_file
-
-_LOCK = '.tff_cluster-lock'
-
-
-@dataclasses.dataclass(frozen=True)
-class _Held:
-  lock: filelock.BaseFileLock
-  process: int
-  created: tuple[str, ...]
-
-
-_held: dict[str, _Held] = {}
+from tff_cluster.storage import files, output_folders, sealed_json, small_file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +116,7 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
       before it was changed.
     EnvironmentFault: if it cannot be written, or another process is at work in it.
   """
-  folder = RunFolder(lock_output_dir(path))
+  folder = RunFolder(output_folders.lock(path))
   trained = folder.has_trained()
   # A link in a folder that nobody has claimed is its user's.
   if trained or not (folder.store.is_symlink() and os.path.lexists(folder.config)):
@@ -196,7 +179,7 @@ def resume_output_dir(path: str | Path) -> Path:
     EnvironmentFault: if it cannot be written, or another process is at work in it.
   """
   RunFolder(Path(path)).check_is_run()
-  folder = RunFolder(lock_output_dir(path))
+  folder = RunFolder(output_folders.lock(path))
   folder.sweep()
   # In a folder of which nothing was trained it would pass for the seal of a claim, and a user's files beside it for the claim's.
   if not folder.environment.exists() and (folder.has_trained() or _foreign_beside(folder, False) is None):
@@ -264,129 +247,10 @@ def _is_same_folder(one: Path, other: Path) -> bool:
 def _link_text(link: Path, store: Path) -> Path:
   """Returns where a link is to lead: a relative path within the output folder of a program at work, which can be moved as a whole."""
   real, inside = Path(os.path.realpath(store)), Path(os.path.realpath(link.parent))
-  if inside.is_relative_to(real.parent) and (real.parent / _LOCK).exists():
+  if inside.is_relative_to(real.parent) and output_folders.is_locked(real.parent):
     return Path(os.path.relpath(real, inside))
   return store
 
 
-def lock_output_dir(path: str | Path) -> Path:
-  """Creates the folder where needed, and keeps other processes out until this one ends.
-
-  Raises:
-    InputError: if the path is no folder.
-    EnvironmentFault: if it cannot be written, or another process holds it.
-  """
-  folder = Path(path)
-  try:
-    missing = list(itertools.takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
-    folder.mkdir(parents=True, exist_ok=True)
-  except (FileExistsError, NotADirectoryError):
-    raise InputError(f'{argument("output_dir", path)} is not a folder, or lies below a file') from None
-  except OSError as error:
-    if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
-      raise InputError(f'{argument("output_dir", path)}: {error.strerror}') from None
-    raise EnvironmentFault(f'cannot create {argument("output_dir", path)}: {error.strerror}') from None
-  key = os.path.realpath(folder)
-  if key in _held and _held[key].process == os.getpid():
-    if folder_guard.is_ours(key):
-      return folder
-    # It was removed since, and is made anew now.
-    _held.pop(key).lock.release()
-  lock = os.path.join(key, _LOCK)
-  _held[key] = _Held(_acquired(path, lock), os.getpid(), tuple(map(os.path.realpath, missing)))
-  folder_guard.hold(folder, lock, os.fspath(RunFolder(Path(key)).store))
-  return folder
-
-
-@contextlib.contextmanager
-def held(path: str | Path) -> Iterator[Path]:
-  """Keeps other processes out of a folder for the length of a block, or for longer where this one had it before.
-
-  A notebook's process lives on after a run, and must not keep programs from the run's folder.
-
-  Raises:
-    InputError, EnvironmentFault: as lock_output_dir.
-  """
-  before = set(_held)
-  folder = lock_output_dir(path)
-  key = os.path.realpath(folder)
-  try:
-    yield folder
-  finally:
-    if key not in before:
-      _release(key)
-
-
-def release_output_dir(path: str | Path) -> None:
-  """Gives up this process's lock on a folder, for another one that is to work in it; does nothing where it has none."""
-  key = os.path.realpath(path)
-  if key in _held:
-    _release(key)
-
-
-def release_output_dirs() -> None:
-  """Gives up all locks of this process; a folder that it made and left empty is removed, with those above it that it made."""
-  for key in list(_held):
-    _release(key)
-
-
-def _release(key: str) -> None:
-  held = _held.pop(key)
-  if held.process != os.getpid():
-    return
-  if folder_guard.is_ours(key):
-    with contextlib.suppress(OSError):
-      # Removed before it is unlocked: who opened it meanwhile sees that the name is gone and tries anew.
-      os.unlink(os.path.join(key, _LOCK))
-  folder_guard.let_go(key)
-  held.lock.release()
-  with contextlib.suppress(OSError):
-    for made in held.created:
-      os.rmdir(made)
-
-
-def _acquired(path: str | Path, name: str) -> filelock.BaseFileLock:
-  """Returns the lock on a folder, held; the file has this process's number, and a fork of this process not the lock."""
-  # A notebook's threads lock and release in turn; a file that is there is no lock where nothing else can lock.
-  lock = filelock.FileLock(
-    name, blocking=False, thread_local=False, fallback_to_soft=False, on_acquired=_write_process
-  )
-  while True:
-    try:
-      lock.acquire()
-      return lock
-    except filelock.Timeout:
-      holder = _holder(name)
-      # Released and unlinked since: it is free now.
-      if holder is not None:
-        raise EnvironmentFault(
-          f'another run{f" (process {holder})" if holder else ""} is at work in {argument("output_dir", path)}; '
-          'wait for it or choose another folder'
-        ) from None
-    except OSError as error:
-      # Opening tells which file, locking does not.
-      failed = 'write in' if error.filename else 'lock'
-      raise EnvironmentFault(f'cannot {failed} {argument("output_dir", path)}: {error.strerror}') from None
-
-
-def _write_process(descriptor: int) -> None:
-  os.ftruncate(descriptor, 0)
-  os.write(descriptor, str(os.getpid()).encode())
-
-
-def _holder(name: str) -> str | None:
-  """Returns what the holder of a lock wrote into it; None where it is gone."""
-  try:
-    with open(name, 'rb') as stream:
-      return stream.read(20).decode('ascii', 'replace')
-  except FileNotFoundError:
-    return None
-  except OSError:
-    return ''
-
-
 def _plain(value: Any) -> str:
   return 'not given' if value is None else fields.as_text(value)
-
-
-atexit.register(release_output_dirs)

@@ -12,7 +12,7 @@ from tff_cluster.base import records
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment import config_file, phase_files
-from tff_cluster.storage import artifacts, files
+from tff_cluster.storage import artifacts, files, output_folders
 
 # Folders of a run that hold its files, and those that have a folder for each clustering.
 _FLAT = (
@@ -63,7 +63,7 @@ class RunFolder:
   population = _At('population.npz')
   new_clients = _At('new_clients.npz')
   # Artifacts: trajectories, signatures and what else runs can share (artifacts.Artifact).
-  store = _At('store')
+  store = _At(output_folders.STORE)
   results = _At('results.json')
   arrays = _At('arrays.npz')
   phase1 = _At('phase1.json')
@@ -147,7 +147,7 @@ class RunFolder:
   def sizes(self) -> dict[str, int]:
     """Returns the bytes that each file and folder of the run takes; a file of several names counts once, a link not at all."""
     counted, taken = set[tuple[int, int]](), dict[str, int]()
-    for name in (*_FILES, self.config.name, *_FLAT, 'store', 'models', 'tensorboard', 'folds'):
+    for name in (*_FILES, self.config.name, *_FLAT, output_folders.STORE, 'models', 'tensorboard', 'folds'):
       path = self.root / name
       inside = [] if path.is_symlink() else [path, *sorted(path.rglob('*'))]
       for about in (each.lstat() for each in inside if each.is_file() and not each.is_symlink()):

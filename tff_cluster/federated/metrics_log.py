@@ -12,7 +12,7 @@ import tensorflow_federated as tff
 
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.federated import event_loop
-from tff_cluster.storage import files, folder_guard
+from tff_cluster.storage import files, output_folders
 
 # Names the files of events beside it that a log has written.
 _OURS = '.tff_cluster-events.json'
@@ -27,7 +27,7 @@ class RoundLog:
 
   def __init__(self, csv_file: pathlib.Path, tensorboard_folder: pathlib.Path):
     """Begins the log; raises EnvironmentFault where it cannot be written."""
-    folder_guard.check(csv_file)  # The managers make folders without being asked.
+    output_folders.check(csv_file)  # The managers make folders without being asked.
     self._csv_file = csv_file
     self._remove_rows()
     # Other events in the folder are not ours.

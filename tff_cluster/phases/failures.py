@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tff_cluster.base.errors import EnvironmentFault, InputError, argument
 from tff_cluster.experiment import config as config_lib
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import files, folder_guard
+from tff_cluster.storage import files, output_folders
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def apart(failed: dict[str, Exception], label: str) -> Iterator[None]:
 
 def ends_all(error: Exception) -> bool:
   """Tells whether an error is the machine's, and no part of a run can go on."""
-  return isinstance(error, EnvironmentFault | OSError) or folder_guard.lost() is not None
+  return isinstance(error, EnvironmentFault | OSError) or output_folders.lost() is not None
 
 
 def end(folder: RunFolder, config: config_lib.ExperimentConfig, failed: dict[str, Exception]) -> None:

@@ -17,7 +17,7 @@ import filelock
 
 from tff_cluster.base import digests
 from tff_cluster.base.errors import EnvironmentFault
-from tff_cluster.storage import files, folder_guard
+from tff_cluster.storage import files, output_folders
 
 # An artifact that is pruned so often while one waits for it is not going to stay.
 _TRIES = 100
@@ -126,7 +126,7 @@ class Store:
   def _locked(self, folder: pathlib.Path) -> int:
     """Returns a descriptor that locks an artifact; makes the folder where it is not there, or is pruned meanwhile."""
     for _ in range(_TRIES):
-      folder_guard.check(folder)
+      output_folders.check(folder)
       try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY)

@@ -4,7 +4,7 @@ import errno
 import os
 
 from tff_cluster.base.errors import EnvironmentFault, Fault, InputError
-from tff_cluster.storage import folder_guard
+from tff_cluster.storage import output_folders
 
 # What the shape of a path that was given causes.
 _OF_PATHS = ('ENAMETOOLONG', 'ELOOP', 'ENOTDIR', 'EISDIR', 'EEXIST')
@@ -17,7 +17,7 @@ def of(error: Exception) -> Fault | None:
 
   What fails in libraries when a folder is taken away is of many kinds; that it was is the cause.
   """
-  if gone := folder_guard.lost():
+  if gone := output_folders.lost():
     return gone
   if isinstance(error, Fault):
     return error

@@ -19,7 +19,7 @@ import numpy as np
 
 from tff_cluster.base import digests, numpy_reading, records
 from tff_cluster.base.errors import EnvironmentFault
-from tff_cluster.storage import folder_guard, sealed_json
+from tff_cluster.storage import output_folders, sealed_json
 
 _CHECKSUM = '__checksum__'
 # Only a later version's arrays have it, as int64[]: see sealed_json.FORMAT.
@@ -46,7 +46,7 @@ def damage(path: pathlib.Path, why: object) -> DamagedFile:
 @contextlib.contextmanager
 def _written(path: pathlib.Path) -> Iterator[None]:
   """Makes the folder of a file that the block writes, and sweeps it; tells what the machine does not allow."""
-  folder_guard.check(path)
+  output_folders.check(path)
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path.parent, path.name)

@@ -7,11 +7,9 @@ import pathlib
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 
-from tff_cluster.storage import files
+from tff_cluster.storage import files, output_folders
 
 _MARK = 'seen'
-# Of a program at work; it stays where it is, as what is on its way to another name does.
-_AT_WORK = '.tff_cluster-lock'
 
 
 def contents(folder: pathlib.Path) -> dict[str, bytes]:
@@ -21,7 +19,7 @@ def contents(folder: pathlib.Path) -> dict[str, bytes]:
     for path in sorted(folder.rglob('*'))
     if path.is_file()
     and not path.is_symlink()
-    and not (path.name == _AT_WORK or files.is_temporary(path.name))
+    and not (path.name == output_folders.LOCK or files.is_temporary(path.name))
   )
   return read(travelling, folder)
 

@@ -23,9 +23,8 @@ from tff_cluster.base import console_log
 from tff_cluster.base.errors import EnvironmentFault, Fault, InputError
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.engine import stock_context, worker_launcher
-from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.storage import faults
+from tff_cluster.storage import faults, output_folders
 
 # How long a process that is stopped may take to tidy up.
 _PATIENCE_SECS = 10.0
@@ -157,7 +156,7 @@ def _interrupts_held_back() -> Iterator[None]:
 def _do(folder: RunFolder, machine: machine_lib.Machine) -> Answer:
   """Does the run in a folder."""
   try:
-    with run_claim.held(folder.root):
+    with output_folders.held(folder.root):
       return _run(folder, machine)
   except Fault as fault:
     return Answer(0, 0, fault)

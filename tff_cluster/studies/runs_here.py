@@ -14,6 +14,7 @@ from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import memory_need, run_claim
 from tff_cluster.phases import cost_estimates, cross_validation, early_checks, session
 from tff_cluster.phases import live_experiment as live_experiment_lib
+from tff_cluster.storage import output_folders
 from tff_cluster.studies import run_process
 
 _GB = 1e9
@@ -95,7 +96,7 @@ def do(
         for process in run_process.ready(at_work):
           number, begun = at_work[process]
           found[number] = _answer(process, names[number])
-          run_claim.lock_output_dir(left[number].folder.root)
+          output_folders.lock(left[number].folder.root)
           free.append(process)
           del at_work[process]
           progress.update()
@@ -109,7 +110,7 @@ def do(
 def _begin(process: run_process.RunProcess, claim: run_claim.Claim) -> None:
   """Has a process do a run, whose clients are drawn here, so that data which is not there is downloaded once."""
   session.prepare(claim)
-  run_claim.release_output_dir(claim.folder.root)
+  output_folders.release(claim.folder.root)
   process.begin(claim.folder.root)
 
 

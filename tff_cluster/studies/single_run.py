@@ -6,11 +6,11 @@ import threading
 
 from tff_cluster.engine import machine as machine_lib
 from tff_cluster.experiment import config as config_lib
-from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.phases import failures, main_job
 from tff_cluster.phases import live_experiment as live_experiment_lib
 from tff_cluster.phases import run_experiment as algorithm
+from tff_cluster.storage import output_folders
 
 # Files are locked for a process, not for a thread.
 _one_at_a_time = threading.RLock()
@@ -49,7 +49,7 @@ def run_experiment(
     EnvironmentFault: if the machine does not play along.
   """
   config = config.validated()
-  with _one_at_a_time, run_claim.held(output_dir) as folder:
+  with _one_at_a_time, output_folders.held(output_dir) as folder:
     try:
       done = algorithm.run_experiment(config, folder, store_dir, progress, machine, export_models)
     except failures.ClusteringsFailed as failed:

@@ -18,11 +18,12 @@ from tff_cluster.data import datasets, sources
 from tff_cluster.data.data_config import DataConfig
 from tff_cluster.experiment.config import ExperimentConfig, TrainingConfig
 from tff_cluster.phases import cost_estimates
+from tff_cluster.storage import output_folders
 from tff_cluster.studies.comparison import runs
 
 _OF_TRAINING = ('learning_rate', 'aggregator')
 # What else a league writes into its folder, of what could be a name.
-RESERVED = ('figures', 'store')
+RESERVED = ('figures', output_folders.STORE)
 
 
 @dataclasses.dataclass(frozen=True)
