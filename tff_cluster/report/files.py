@@ -1,13 +1,12 @@
 """What files of reports are called, and those that hold a scorecard."""
 
-import json
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tff_cluster.scorecard import headline
-from tff_cluster.storage.files import write_file
+from tff_cluster.storage.files import write_file, write_json
 from tff_cluster.storage.tables import csv_text
 
 
@@ -17,7 +16,7 @@ def write_records(records: Sequence[Mapping[str, Any]], folder: pathlib.Path) ->
   Raises:
     EnvironmentFault: where a file cannot be written.
   """
-  write_file(folder / 'scorecard.json', json.dumps(records, indent=2, ensure_ascii=False) + '\n')
+  write_json(folder / 'scorecard.json', records)
   write_file(folder / 'scorecard.csv', csv_text(headline.FIELDS, (record.values() for record in records)))
 
 

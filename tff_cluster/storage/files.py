@@ -11,7 +11,7 @@ import os
 import pathlib
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 import filelock
@@ -94,7 +94,7 @@ def write_file(path: pathlib.Path, content: bytes | str) -> None:
     stream.write(content.encode() if isinstance(content, str) else content)
 
 
-def write_json(path: pathlib.Path, document: Mapping[str, Any]) -> None:
+def write_json(path: pathlib.Path, document: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
   """Writes a JSON document that people read, too; raises as `write_file`, and ValueError where it holds NaN or an infinity."""
   write_file(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + '\n')
 
