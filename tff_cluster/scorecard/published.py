@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from tff_cluster.base.errors import InputError
@@ -104,10 +103,13 @@ class Published:
     return PAPER if name == PAPER.name else self.small
 
 
+def by_name(*entries: Published) -> Mapping[str, Published]:
+  """Returns the tables and figures of a paper by their names."""
+  return {entry.name: entry for entry in entries}
+
+
 def with_claims(
   published: Mapping[str, Published], claims: Mapping[str, tuple[AnyClaim, ...]]
 ) -> Mapping[str, Published]:
   """Returns tables and figures with what their paper says of each, by name."""
-  return MappingProxyType(
-    {name: dataclasses.replace(entry, claims=claims[name]) for name, entry in published.items()}
-  )
+  return by_name(*(dataclasses.replace(entry, claims=claims[name]) for name, entry in published.items()))

@@ -23,12 +23,10 @@ Departures and choices:
   The IID experiments (sections III.A and III.B) have no table; fl_hc/iid lists their rows without numbers.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from tff_cluster.scorecard.cells import standard
-from tff_cluster.scorecard.published import Published, Scale
+from tff_cluster.scorecard.published import Published, Scale, by_name
 from tff_cluster.scorecard.rows import COLUMNS, Row
 
 # Number and ratio by column of COLUMNS; None where a dash stands for both.
@@ -253,4 +251,4 @@ _ALL = (
     f'The paper tells of these experiments in words only. {_BEST_T}',
   ),
 )  # fmt: skip
-PUBLISHED: Mapping[str, Published] = MappingProxyType({entry.name: entry for entry in _ALL})
+PUBLISHED = by_name(*_ALL)

@@ -20,14 +20,13 @@ Departures and choices:
 
 import dataclasses
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from tff_cluster.base.words import plural
 from tff_cluster.scorecard import claims, units, verdicts
 from tff_cluster.scorecard.cells import Cell, Read
 from tff_cluster.scorecard.claims import Finding, RuledClaim
-from tff_cluster.scorecard.published import Published, Scale
+from tff_cluster.scorecard.published import Published, Scale, by_name
 from tff_cluster.scorecard.rows import (
   ALONE,
   BASELINE,
@@ -42,13 +41,11 @@ from tff_cluster.scorecard.rows import (
 GROUPS = 4
 ROUNDS, ROUNDS_ALONE = 300, 10
 # By m and n: IFCA, the global model and clients alone as printed (from memory), and IFCA in the public rerun.
-PRINTED: Mapping[tuple[int, int], tuple[float, float, float, float]] = MappingProxyType(
-  {
-    (4800, 50): (94.20, 86.74, 63.32, 93.5),
-    (2400, 100): (95.05, 88.65, 73.66, 94.6),
-    (1200, 200): (95.25, 89.73, 80.05, 95.3),
-  }
-)
+PRINTED: Mapping[tuple[int, int], tuple[float, float, float, float]] = {
+  (4800, 50): (94.20, 86.74, 63.32, 93.5),
+  (2400, 100): (95.05, 88.65, 73.66, 94.6),
+  (1200, 200): (95.25, 89.73, 80.05, 95.3),
+}
 # Clients with the most rows, of whom there are the fewest.
 _LARGEST = (1200, 200)
 # Rounds of the table that asks many seeds for their clusters, and the last of them in which a client may choose another model. They
@@ -163,36 +160,34 @@ CLAIMS = (
   ),
   _RECOVERED,
 )  # fmt: skip
-PUBLISHED: Mapping[str, Published] = MappingProxyType(
-  {
-    'ifca/rotated_mnist': Published(
-      'ifca/rotated_mnist', 'IFCA on MNIST in four rotations, m clients of n rows', f'{_SOURCE}, rotated MNIST', 'ifca_mnist',
-      tuple(row for column in PRINTED for row in _rows(*column)),
-      'The paper’s numbers were typed from memory and are not verified, so that they decide nothing; those of a public rerun of '
-      'its code stand beside. One row of a client’s n is kept for validation here. A client’s cluster follows from its training '
-      'rows, the public code’s test clients choose by labelled test rows. A run collapses where a model is left without clients.',
-      'IFCA',
-      Scale(
-        'small', 'a fortieth of the clients (120, 60 and 30), 60 rounds', factors={'num_clients': 1 / 40, 'phase2_rounds': 0.2}
-      ),
-      tuple(cell for column in PRINTED for cell in _cells(*column)), CLAIMS, ('claims', 'numbers', 'clusters', 'curves'),
+PUBLISHED = by_name(
+  Published(
+    'ifca/rotated_mnist', 'IFCA on MNIST in four rotations, m clients of n rows', f'{_SOURCE}, rotated MNIST', 'ifca_mnist',
+    tuple(row for column in PRINTED for row in _rows(*column)),
+    'The paper’s numbers were typed from memory and are not verified, so that they decide nothing; those of a public rerun of '
+    'its code stand beside. One row of a client’s n is kept for validation here. A client’s cluster follows from its training '
+    'rows, the public code’s test clients choose by labelled test rows. A run collapses where a model is left without clients.',
+    'IFCA',
+    Scale(
+      'small', 'a fortieth of the clients (120, 60 and 30), 60 rounds', factors={'num_clients': 1 / 40, 'phase2_rounds': 0.2}
     ),
-    'ifca/rotations': Published(
-      'ifca/rotations', 'whether IFCA finds the four rotations: many starts, the first rounds', f'{_SOURCE}, rotated MNIST', 'ifca_mnist',
-      (_rows(*_LARGEST)[0],),
-      'The first rounds tell under many seeds which clients share a model, if that is settled then, which a claim checks; accuracy is not '
-      'at its end. A run collapses where a model is left without clients.',
-      'IFCA',
-      Scale('small', f'the first {FIRST_ROUNDS} of {ROUNDS} rounds', {'phase2_rounds': FIRST_ROUNDS}),
-      (),
-      (
-        dataclasses.replace(_RECOVERED, names=(row_name(*_LARGEST),)),
-        RuledClaim(
-          f'After round {SETTLED} no client chooses another model in any run (ours, so that few rounds tell; it fails where one does in most)', _SOURCE, '–',
-          (row_name(*_LARGEST),), _settled,
-        ),
+    tuple(cell for column in PRINTED for cell in _cells(*column)), CLAIMS, ('claims', 'numbers', 'clusters', 'curves'),
+  ),
+  Published(
+    'ifca/rotations', 'whether IFCA finds the four rotations: many starts, the first rounds', f'{_SOURCE}, rotated MNIST', 'ifca_mnist',
+    (_rows(*_LARGEST)[0],),
+    'The first rounds tell under many seeds which clients share a model, if that is settled then, which a claim checks; accuracy is not '
+    'at its end. A run collapses where a model is left without clients.',
+    'IFCA',
+    Scale('small', f'the first {FIRST_ROUNDS} of {ROUNDS} rounds', {'phase2_rounds': FIRST_ROUNDS}),
+    (),
+    (
+      dataclasses.replace(_RECOVERED, names=(row_name(*_LARGEST),)),
+      RuledClaim(
+        f'After round {SETTLED} no client chooses another model in any run (ours, so that few rounds tell; it fails where one does in most)', _SOURCE, '–',
+        (row_name(*_LARGEST),), _settled,
       ),
-      ('claims', 'clusters', 'curves'),
     ),
-  }
+    ('claims', 'clusters', 'curves'),
+  ),
 )  # fmt: skip

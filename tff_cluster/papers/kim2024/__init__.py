@@ -19,7 +19,6 @@ Departures and choices:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from tff_cluster.papers.sattler2019 import tables as sattler
 from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.claims import Claim, Part
-from tff_cluster.scorecard.published import Published, Scale
+from tff_cluster.scorecard.published import Published, Scale, by_name
 from tff_cluster.scorecard.rows import BASELINE, Ours, Row, clusters_over_rows, fedavg_over_rows
 
 ANGLES, EVEN_ANGLES = (0, 15, 90, 105, 180, 195, 270, 275), tuple(range(0, 360, 45))
@@ -38,28 +37,24 @@ ROUNDS = 20
 _NEARER = 0.01  # An ARI that is nearer is practically the same.
 _README, _ABSTRACT = 'Kim et al. 2024, README of the public code', 'Kim et al. 2024, abstract'
 # Clusterings of the first updates, by the words for them.
-_OF_UPDATES: Mapping[str, dict[str, Any]] = MappingProxyType(
-  {
-    'spectral': {'method': 'spectral', 'signature': 'updates'},
-    'k-means': {'method': 'kmeans', 'signature': 'updates'},
-  }
-)
+_OF_UPDATES: Mapping[str, dict[str, Any]] = {
+  'spectral': {'method': 'spectral', 'signature': 'updates'},
+  'k-means': {'method': 'kmeans', 'signature': 'updates'},
+}
 _CFL: dict[str, Any] = {
   'method': 'bipartition', 'name': 'cfl', 'stationary_norm': 1e6, 'stopping_norm': 1e-6, 'rounds_before_split': 2,
   'min_cluster_size': 2, 'min_similarity_gap': sattler.GAP, 'max_cross_similarity': sattler.CROSS,
 }  # fmt: skip
 # By name: the clustering, and the rounds before it.
-_METHODS: Mapping[str, tuple[dict[str, Any], int]] = MappingProxyType(
-  {
-    **{
-      f'{words}, {count} clusters': ({**clustering, 'name': f'{clustering["method"]}{count}', 'num_clusters': count}, 0)
-      for count in (8, 4)
-      for words, clustering in _OF_UPDATES.items()
-    },
-    'IFCA, 8 clusters': ({'method': 'ifca', 'num_clusters': 8}, 0),
-    'CFL': (_CFL, 1),
-  }
-)  # fmt: skip
+_METHODS: Mapping[str, tuple[dict[str, Any], int]] = {
+  **{
+    f'{words}, {count} clusters': ({**clustering, 'name': f'{clustering["method"]}{count}', 'num_clusters': count}, 0)
+    for count in (8, 4)
+    for words, clustering in _OF_UPDATES.items()
+  },
+  'IFCA, 8 clusters': ({'method': 'ifca', 'num_clusters': 8}, 0),
+  'CFL': (_CFL, 1),
+}  # fmt: skip
 
 
 def row_name(clients: int, method: str, even: bool = False) -> str:
@@ -169,16 +164,14 @@ def _claims() -> tuple[Claim, ...]:
   return tuple(found)
 
 
-PUBLISHED: Mapping[str, Published] = MappingProxyType(
-  {
-    'cfl_gp/mnist_angles': Published(
-      'cfl_gp/mnist_angles', 'MNIST in eight angles: which of our methods find the groups', 'Kim et al. 2024, README',
-      'cfl_gp_mnist', ROWS,
-      'CFL-GP itself is no method of this suite. Its README says that the first clustering round finds the clients’ groups '
-      'exactly; whether these are the eight angles or the four pairs of them it leaves open, so both are checked. Clusterings of '
-      'updates are made of what one local epoch makes of the initial model. The even angles are ours.',
-      'clustering', Scale('small', 'at most 150 rows a client, 10 rounds', {'rows_per_client': 150}, rounds=10),
-      tuple(cell for row in ROWS for cell in _cells(row)), _claims(), ('claims', 'grid', 'clusters', 'curves'),
-    )
-  }
+PUBLISHED = by_name(
+  Published(
+    'cfl_gp/mnist_angles', 'MNIST in eight angles: which of our methods find the groups', 'Kim et al. 2024, README',
+    'cfl_gp_mnist', ROWS,
+    'CFL-GP itself is no method of this suite. Its README says that the first clustering round finds the clients’ groups '
+    'exactly; whether these are the eight angles or the four pairs of them it leaves open, so both are checked. Clusterings of '
+    'updates are made of what one local epoch makes of the initial model. The even angles are ours.',
+    'clustering', Scale('small', 'at most 150 rows a client, 10 rounds', {'rows_per_client': 150}, rounds=10),
+    tuple(cell for row in ROWS for cell in _cells(row)), _claims(), ('claims', 'grid', 'clusters', 'curves'),
+  )
 )  # fmt: skip

@@ -14,12 +14,11 @@ the target, as scorecard.curves does (section 3); it chooses a learning rate for
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from tff_cluster.scorecard import curves
 from tff_cluster.scorecard.cells import Cell
-from tff_cluster.scorecard.published import Published, Scale
+from tff_cluster.scorecard.published import Published, Scale, by_name
 from tff_cluster.scorecard.rows import Row
 
 TARGET = 99.0
@@ -57,13 +56,11 @@ _TABLE2 = {
     (10, 20): (Printed(18, 34.8), Printed(173, 2.8)),
 }  # fmt: skip
 # By partition, B and E.
-ROUNDS_TO_TARGET: Mapping[tuple[str, int | None, int], Printed] = MappingProxyType(
-  {
-    (partition, *setting): cell
-    for setting, cells in _TABLE2.items()
-    for partition, cell in zip((IID, NON_IID), cells, strict=True)
-  }
-)
+ROUNDS_TO_TARGET: Mapping[tuple[str, int | None, int], Printed] = {
+  (partition, *setting): cell
+  for setting, cells in _TABLE2.items()
+  for partition, cell in zip((IID, NON_IID), cells, strict=True)
+}
 SETTINGS = tuple(itertools.product((IID, NON_IID), BATCHES, EPOCHS))
 SMALL = Scale(
   'small',
@@ -94,14 +91,12 @@ CELLS: tuple[Cell, ...] = tuple(
     row_name(*setting), {TARGET: ROUNDS_TO_TARGET[setting].rounds}, 'McMahan et al. 2017, table 2'
   )
 )
-PUBLISHED: Mapping[str, Published] = MappingProxyType(
-  {
-    'mcmahan2017/table2': Published(
-      'mcmahan2017/table2', 'Rounds of FedAvg to 99% on MNIST by batch size B and epochs E',
-      'McMahan et al. 2017, table 2', 'fedex_mnist', ROWS,
-      'The paper chooses a learning rate for each row, ours is 0.1 everywhere, and it runs until the target, ours '
-      f'{ROUNDS} rounds. A tenth of each client’s 600 rows is kept for validation here, so that B = inf is 540 rows.',
-      'FedAvg', SMALL, CELLS, sections=('settings', 'claims', 'measures'), absent='Shakespeare',
-    )
-  }
+PUBLISHED = by_name(
+  Published(
+    'mcmahan2017/table2', 'Rounds of FedAvg to 99% on MNIST by batch size B and epochs E',
+    'McMahan et al. 2017, table 2', 'fedex_mnist', ROWS,
+    'The paper chooses a learning rate for each row, ours is 0.1 everywhere, and it runs until the target, ours '
+    f'{ROUNDS} rounds. A tenth of each client’s 600 rows is kept for validation here, so that B = inf is 540 rows.',
+    'FedAvg', SMALL, CELLS, sections=('settings', 'claims', 'measures'), absent='Shakespeare',
+  )
 )  # fmt: skip

@@ -9,7 +9,6 @@ seed; where neither gets there, the pair says nothing. Rounds count as fewer by 
 
 import math
 from collections.abc import Callable, Sequence
-from types import MappingProxyType
 
 from tff_cluster.base.words import signed
 from tff_cluster.papers.mcmahan2017 import BATCHES, EPOCHS, IID, NON_IID, row_name
@@ -79,56 +78,54 @@ _ALL = {
 }
 _EPOCHS = [pair for batch in BATCHES for pair in zip(_of(IID, batch)[1:], _of(IID, batch)[:-1], strict=True)]
 _BY = f'by {units.EQUIVALENT:g} points'
-CLAIMS = MappingProxyType(
-  {
-    'fedex/figure1': (
-      _claim(
-        f'IID, all settings but B = inf with E = 1 converge: best accuracy at least {_CONVERGED:g}%',
-        _limit([name for name in _ALL[IID] if name != _NEVER], _CONVERGED),
+CLAIMS = {
+  'fedex/figure1': (
+    _claim(
+      f'IID, all settings but B = inf with E = 1 converge: best accuracy at least {_CONVERGED:g}%',
+      _limit([name for name in _ALL[IID] if name != _NEVER], _CONVERGED),
+    ),
+    _claim(f'IID, B = inf with E = 1 does not: best accuracy below {_CONVERGED:g}%', _limit([_NEVER], high=_CONVERGED)),
+    _claim(
+      f'IID, B = inf takes the most rounds, to {_TARGET:g}%, for every E (by {_FEWER:g} round)',
+      _faster(_turned(_against(IID, None, 10, 50))),
+    ),
+    _claim(
+      f'IID, B = 10 is the most accurate (slightly, by {_SLIGHTLY:g} points) and needs the fewest rounds to {_TARGET:g}%, for every E',
+      _more(_against(IID, 10, 50, None), BEST, _SLIGHTLY), _faster(_against(IID, 10, 50, None)),
+    ),
+    _claim(
+      f'IID, B = 50 and B = 10 produce similar results: best accuracies within {units.EQUIVALENT:g} points, for every E',
+      tuple(
+        claims.same(f'{a} and {b}', (a, b), claims.of(a, BEST), claims.of(b, BEST)) for a, b in _against(IID, 50, 10)
       ),
-      _claim(f'IID, B = inf with E = 1 does not: best accuracy below {_CONVERGED:g}%', _limit([_NEVER], high=_CONVERGED)),
-      _claim(
-        f'IID, B = inf takes the most rounds, to {_TARGET:g}%, for every E (by {_FEWER:g} round)',
-        _faster(_turned(_against(IID, None, 10, 50))),
-      ),
-      _claim(
-        f'IID, B = 10 is the most accurate (slightly, by {_SLIGHTLY:g} points) and needs the fewest rounds to {_TARGET:g}%, for every E',
-        _more(_against(IID, 10, 50, None), BEST, _SLIGHTLY), _faster(_against(IID, 10, 50, None)),
-      ),
-      _claim(
-        f'IID, B = 50 and B = 10 produce similar results: best accuracies within {units.EQUIVALENT:g} points, for every E',
-        tuple(
-          claims.same(f'{a} and {b}', (a, b), claims.of(a, BEST), claims.of(b, BEST)) for a, b in _against(IID, 50, 10)
-        ),
-      ),
-      _claim(
-        f'IID, more epochs mean a higher accuracy (by {_SLIGHTLY:g} points) and fewer rounds to {_TARGET:g}%, for every B',
-        _more(_EPOCHS, BEST, _SLIGHTLY), _faster(_EPOCHS),
-      ),
-      _claim(
-        f'Non-IID, B = 10 is the most accurate ({_BY}) and needs the fewest rounds to {_TARGET:g}%, for every E',
-        _more(_against(NON_IID, 10, 50, None), BEST, units.EQUIVALENT), _faster(_against(NON_IID, 10, 50, None)),
-      ),
-      _claim(
-        f'Non-IID, B = inf is the least accurate, for every E ({_BY})',
-        _more(_turned(_against(NON_IID, None, 10, 50)), BEST, units.EQUIVALENT),
-      ),
-      _claim(
-        f'Non-IID, B = inf fluctuates most, for every E ({_BY})',
-        _more(_against(NON_IID, None, 10, 50), FLUCTUATION, units.EQUIVALENT),
-      ),
-      _claim(
-        f'Non-IID, “the best trade-off”, read as: B = 10 with E = 20 needs the fewest rounds of all to {_TARGET:g}%',
-        _faster([(_BEST, name) for name in _ALL[NON_IID] if name != _BEST]),
-      ),
-      _claim(
-        f'Non-IID fluctuates more than IID, for every B and E ({_BY})',
-        _more(list(zip(_ALL[NON_IID], _ALL[IID], strict=True)), FLUCTUATION, units.EQUIVALENT),
-      ),
-      _claim(
-        f'FedAvg reaches {_REACHED:g}%, read as: IID, B = 10, for every E (“a consistent 99% accuracy”, “Conclusions”)',
-        _limit(_of(IID, 10), _REACHED),
-      ),
-    )
-  }
-)  # fmt: skip
+    ),
+    _claim(
+      f'IID, more epochs mean a higher accuracy (by {_SLIGHTLY:g} points) and fewer rounds to {_TARGET:g}%, for every B',
+      _more(_EPOCHS, BEST, _SLIGHTLY), _faster(_EPOCHS),
+    ),
+    _claim(
+      f'Non-IID, B = 10 is the most accurate ({_BY}) and needs the fewest rounds to {_TARGET:g}%, for every E',
+      _more(_against(NON_IID, 10, 50, None), BEST, units.EQUIVALENT), _faster(_against(NON_IID, 10, 50, None)),
+    ),
+    _claim(
+      f'Non-IID, B = inf is the least accurate, for every E ({_BY})',
+      _more(_turned(_against(NON_IID, None, 10, 50)), BEST, units.EQUIVALENT),
+    ),
+    _claim(
+      f'Non-IID, B = inf fluctuates most, for every E ({_BY})',
+      _more(_against(NON_IID, None, 10, 50), FLUCTUATION, units.EQUIVALENT),
+    ),
+    _claim(
+      f'Non-IID, “the best trade-off”, read as: B = 10 with E = 20 needs the fewest rounds of all to {_TARGET:g}%',
+      _faster([(_BEST, name) for name in _ALL[NON_IID] if name != _BEST]),
+    ),
+    _claim(
+      f'Non-IID fluctuates more than IID, for every B and E ({_BY})',
+      _more(list(zip(_ALL[NON_IID], _ALL[IID], strict=True)), FLUCTUATION, units.EQUIVALENT),
+    ),
+    _claim(
+      f'FedAvg reaches {_REACHED:g}%, read as: IID, B = 10, for every E (“a consistent 99% accuracy”, “Conclusions”)',
+      _limit(_of(IID, 10), _REACHED),
+    ),
+  )
+}  # fmt: skip

@@ -32,13 +32,12 @@ Departures and choices:
 
 import dataclasses
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from tff_cluster.papers import mcmahan2017
 from tff_cluster.papers.miles2024 import readings
 from tff_cluster.scorecard.cells import Cell
-from tff_cluster.scorecard.published import Published, Scale
+from tff_cluster.scorecard.published import Published, Scale, by_name
 from tff_cluster.scorecard.rows import Row
 
 ROUNDS, ROUNDS_BEFORE = mcmahan2017.ROUNDS, 1
@@ -84,20 +83,18 @@ class Printed:
 
 
 _PLAIN, _NOISY = Measured(97.43, 1.48), Measured(84.72)
-PRINTED: Mapping[str, Mapping[str, Printed]] = MappingProxyType(
-  {
-    'fedex/table1': {
-      '3 clusters': Printed(_PLAIN, (Measured(71.31, 1.77), Measured(72.11, 1.75), Measured(74.78, 1.72)), 77.98),
-      '4 clusters': Printed(
-        _PLAIN, (None, Measured(52.91, 1.93), Measured(52.91, 1.82), Measured(64.12, 1.82)), 9.01
-      ),
-    },
-    'fedex/table2': {
-      '3 clusters': Printed(_NOISY, (Measured(76.33), Measured(40.04), Measured(52.11)), 80.20),
-      '4 clusters': Printed(_NOISY, (Measured(54.52), Measured(48.57), Measured(45.82), Measured(40.17)), 63.88),
-    },
-  }
-)  # fmt: skip
+PRINTED: Mapping[str, Mapping[str, Printed]] = {
+  'fedex/table1': {
+    '3 clusters': Printed(_PLAIN, (Measured(71.31, 1.77), Measured(72.11, 1.75), Measured(74.78, 1.72)), 77.98),
+    '4 clusters': Printed(
+      _PLAIN, (None, Measured(52.91, 1.93), Measured(52.91, 1.82), Measured(64.12, 1.82)), 9.01
+    ),
+  },
+  'fedex/table2': {
+    '3 clusters': Printed(_NOISY, (Measured(76.33), Measured(40.04), Measured(52.11)), 80.20),
+    '4 clusters': Printed(_NOISY, (Measured(54.52), Measured(48.57), Measured(45.82), Measured(40.17)), 63.88),
+  },
+}  # fmt: skip
 
 
 def _row(clusters: int, noise: bool, rounds: int = ROUNDS, variant: tuple[str, ...] = ()) -> Row:
@@ -177,26 +174,21 @@ _REPLICATION_NOTE = (
   'until the target, ours and the figure 200 rounds. A tenth of each client’s 600 rows is kept for validation here, so that '
   'B = inf is 540 rows.'
 )
-PUBLISHED: Mapping[str, Published] = MappingProxyType(
-  {
-    entry.name: entry
-    for entry in (
-      _table(
-        'table1', 'FedEx on non-IID MNIST', False,
-        f'{_RANKED} Of four clusters the paper prints N/A for one expert. The printed losses are those of a softmax put '
-        'through a softmax once more, and ours are taken likewise; that of FedAvg, 1.48, has no number of ours beside it.',
-      ),
-      _table(
-        'table2', 'FedEx on non-IID MNIST with CIFAR-10 as noise', True,
-        f'{_RANKED} The table prints “(3 Clusters)” at two of the experts of four clusters, read as four. The paper does '
-        'not say on which rows it tests; ours are MNIST’s and, in the proportion of training, CIFAR-10’s.',
-      ),
-      _entry(
-        'figure1', 'FedAvg on MNIST by batch size B and epochs E', 'figure 1, beside McMahan et al. 2017, table 2',
-        mcmahan2017.ROWS, _REPLICATION_NOTE, mcmahan2017.SMALL, ('settings', 'claims', 'measures'), mcmahan2017.CELLS,
-      ),
-      _clusters_entry('figure2', 'Digits in each of four clusters', False),
-      _clusters_entry('figure3', 'Digits in each of four clusters, with CIFAR-10 as noise', True),
-    )
-  }
+PUBLISHED = by_name(
+  _table(
+    'table1', 'FedEx on non-IID MNIST', False,
+    f'{_RANKED} Of four clusters the paper prints N/A for one expert. The printed losses are those of a softmax put '
+    'through a softmax once more, and ours are taken likewise; that of FedAvg, 1.48, has no number of ours beside it.',
+  ),
+  _table(
+    'table2', 'FedEx on non-IID MNIST with CIFAR-10 as noise', True,
+    f'{_RANKED} The table prints “(3 Clusters)” at two of the experts of four clusters, read as four. The paper does '
+    'not say on which rows it tests; ours are MNIST’s and, in the proportion of training, CIFAR-10’s.',
+  ),
+  _entry(
+    'figure1', 'FedAvg on MNIST by batch size B and epochs E', 'figure 1, beside McMahan et al. 2017, table 2',
+    mcmahan2017.ROWS, _REPLICATION_NOTE, mcmahan2017.SMALL, ('settings', 'claims', 'measures'), mcmahan2017.CELLS,
+  ),
+  _clusters_entry('figure2', 'Digits in each of four clusters', False),
+  _clusters_entry('figure3', 'Digits in each of four clusters, with CIFAR-10 as noise', True),
 )  # fmt: skip

@@ -24,7 +24,6 @@ Departures and choices:
 
 import dataclasses
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ from tff_cluster.experiment.config import FEDAVG
 from tff_cluster.experiment.measured import Evaluation
 from tff_cluster.scorecard import units
 from tff_cluster.scorecard.cells import Cell, Read
-from tff_cluster.scorecard.published import Published, Scale
+from tff_cluster.scorecard.published import Published, Scale, by_name
 from tff_cluster.scorecard.rows import BASELINE, CLUSTERS, PHASE1, Ours, Row, global_accuracy
 
 CLIENTS, ROUNDS, LEARNING_RATE = 100, 20, 0.1
@@ -43,33 +42,29 @@ DATASETS = ('mnist', 'emnist')
 METHODS = ('kmeans', 'dynamic_distance', 'hierarchical')
 
 # The version of the README that needs no download; seeds, folds and what is measured beside are free.
-SCALED_DOWN: Mapping[str, Any] = MappingProxyType(
-  {
-    'dataset': 'digits',
-    'partition': 'label_swapped',
-    'num_clients': 20,
-    'num_groups': 4,
-    'label_skew': 30.0,
-    'rows_per_client': None,
-    'model': 'mnist_cnn',
-    'phase1_rounds': 10,
-    'phase2_rounds': 10,
-    'cohort_fraction': 1.0,
-    'local_epochs': 2,
-    'batch_size': 10,
-    'learning_rate': 0.05,
-    'malicious_clients': 0.0,
-    'aggregator': 'mean',
-    'cluster_start': 'members_mean',
-    'sketch_dimension': None,
-  }
-)
+SCALED_DOWN: Mapping[str, Any] = {
+  'dataset': 'digits',
+  'partition': 'label_swapped',
+  'num_clients': 20,
+  'num_groups': 4,
+  'label_skew': 30.0,
+  'rows_per_client': None,
+  'model': 'mnist_cnn',
+  'phase1_rounds': 10,
+  'phase2_rounds': 10,
+  'cohort_fraction': 1.0,
+  'local_epochs': 2,
+  'batch_size': 10,
+  'learning_rate': 0.05,
+  'malicious_clients': 0.0,
+  'aggregator': 'mean',
+  'cluster_start': 'members_mean',
+  'sketch_dimension': None,
+}
 
 PAPER = 'Rohith et al. 2020'
 # By method.
-FIGURES = MappingProxyType(
-  {'kmeans': 'Figure 4 of Rohith et al. 2020', 'dynamic_distance': 'Figure 5 of Rohith et al. 2020'}
-)
+FIGURES = {'kmeans': 'Figure 4 of Rohith et al. 2020', 'dynamic_distance': 'Figure 5 of Rohith et al. 2020'}
 _PRESET = 'rohith2020_mnist'
 _WEIGHTS = {'signature': 'weights'}
 KMEANS = Row('K-means', {}, {'method': 'kmeans', 'num_clusters': 10}, _WEIGHTS)
@@ -293,29 +288,24 @@ _OPEN = (
 )
 _ROWS = (KMEANS, DYNAMIC, QUANTILE)
 _ROWS_OF_FOLDS = tuple(dataclasses.replace(row, settings={'num_folds': FOLDS}) for row in _ROWS)
-PUBLISHED: Mapping[str, Published] = MappingProxyType(
-  {
-    entry.name: entry
-    for entry in (
-      _entry(
-        'table1', 'FL+HC, quoted to compare with', (HIERARCHICAL, *_ROWS), _table1(),
-        'The table quotes the mean accuracy of FL+HC and its share of clients at 99%, so that these stand here of all rows.',
-      ),
-      _entry(
-        'table2', 'Highest client accuracy, and clients that reach it', _ROWS,
-        (*_table2(KMEANS, '7.2.1', 99.6, 26.0), *_table2(DYNAMIC, '7.2.2', 99.7, 28.0), *_table2(QUANTILE, '7.2.2', 99.7, 28.0)), _OPEN,
-      ),
-      _entry(
-        'table3', 'Accuracy on the global test set before and after clustering', _ROWS,
-        (*_table3(KMEANS, '7.2.1', 92.5, 93.4, 93.4), *_table3(DYNAMIC, '7.2.2', 91.0, 93.0, 93.0), *_table3(QUANTILE, '7.2.2')), _OPEN,
-      ),
-      _entry(
-        'folds', f'{FOLDS}-fold cross-validation', _ROWS_OF_FOLDS, tuple(cell for row in _ROWS for cell in _folds(row)),
-        'The table is ours: section 4.1 says that 10-fold cross-validation was used, with recall and accuracy, and no table says that its '
-        'numbers are of folds. Each client’s own rows are cut in ten parts, and each part is tested on once.',
-      ),
-      _entry('figure4', 'Client accuracies before and after K-means', (KMEANS,), (), _OPEN),
-      _entry('figure5', 'Client accuracies before and after dynamic clustering', (DYNAMIC, QUANTILE), (), _OPEN),
-    )
-  }
+PUBLISHED = by_name(
+  _entry(
+    'table1', 'FL+HC, quoted to compare with', (HIERARCHICAL, *_ROWS), _table1(),
+    'The table quotes the mean accuracy of FL+HC and its share of clients at 99%, so that these stand here of all rows.',
+  ),
+  _entry(
+    'table2', 'Highest client accuracy, and clients that reach it', _ROWS,
+    (*_table2(KMEANS, '7.2.1', 99.6, 26.0), *_table2(DYNAMIC, '7.2.2', 99.7, 28.0), *_table2(QUANTILE, '7.2.2', 99.7, 28.0)), _OPEN,
+  ),
+  _entry(
+    'table3', 'Accuracy on the global test set before and after clustering', _ROWS,
+    (*_table3(KMEANS, '7.2.1', 92.5, 93.4, 93.4), *_table3(DYNAMIC, '7.2.2', 91.0, 93.0, 93.0), *_table3(QUANTILE, '7.2.2')), _OPEN,
+  ),
+  _entry(
+    'folds', f'{FOLDS}-fold cross-validation', _ROWS_OF_FOLDS, tuple(cell for row in _ROWS for cell in _folds(row)),
+    'The table is ours: section 4.1 says that 10-fold cross-validation was used, with recall and accuracy, and no table says that its '
+    'numbers are of folds. Each client’s own rows are cut in ten parts, and each part is tested on once.',
+  ),
+  _entry('figure4', 'Client accuracies before and after K-means', (KMEANS,), (), _OPEN),
+  _entry('figure5', 'Client accuracies before and after dynamic clustering', (DYNAMIC, QUANTILE), (), _OPEN),
 )  # fmt: skip

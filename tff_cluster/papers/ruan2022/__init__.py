@@ -19,14 +19,13 @@ Departures and choices:
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from tff_cluster.base.words import signed
 from tff_cluster.scorecard import claims, units
 from tff_cluster.scorecard.cells import Cell
 from tff_cluster.scorecard.claims import Claim, Part
-from tff_cluster.scorecard.published import Published, Scale
+from tff_cluster.scorecard.published import Published, Scale, by_name
 from tff_cluster.scorecard.rows import (
   ALONE,
   BASELINE,
@@ -40,20 +39,16 @@ from tff_cluster.scorecard.rows import (
 )
 
 ROUNDS, LAMBDA = 200, 0.1
-MIXTURES: Mapping[str, dict[str, Any]] = MappingProxyType(
-  {
-    '10:90': {'mixture_share': 0.1},
-    '30:70': {'mixture_share': 0.3},
-    'linear': {'mixture_pattern': 'linear'},
-  }
-)
-_METHODS: Mapping[str, dict[str, Any]] = MappingProxyType(
-  {
-    'FedSoft': {'method': 'fedsoft', 'num_clusters': 2, 'attraction': LAMBDA, 'estimation_interval': 2},
-    'IFCA': {'method': 'ifca', 'num_clusters': 2},
-    'FedEM': {'method': 'fedem', 'num_clusters': 2},
-  }
-)
+MIXTURES: Mapping[str, dict[str, Any]] = {
+  '10:90': {'mixture_share': 0.1},
+  '30:70': {'mixture_share': 0.3},
+  'linear': {'mixture_pattern': 'linear'},
+}
+_METHODS: Mapping[str, dict[str, Any]] = {
+  'FedSoft': {'method': 'fedsoft', 'num_clusters': 2, 'attraction': LAMBDA, 'estimation_interval': 2},
+  'IFCA': {'method': 'ifca', 'num_clusters': 2},
+  'FedEM': {'method': 'fedem', 'num_clusters': 2},
+}
 # In points of accuracy: models that differ by less on one distribution are not each its own.
 APART = 5.0
 # A share that is nearer is practically the same.
@@ -150,15 +145,13 @@ CLAIMS = (
     _ABSTRACT, _SAID, tuple(map(_shares_found, _EACH)),
   ),
 )  # fmt: skip
-PUBLISHED: Mapping[str, Published] = MappingProxyType(
-  {
-    'fedsoft/mixtures': Published(
-      'fedsoft/mixtures', 'FedSoft on clients that hold two distributions', 'Ruan and Joe-Wong 2022, section 5', 'fedsoft_mnist', ROWS,
-      'The paper’s tables were not at hand: no number of theirs stands here. The claims are what we make of its words, on MNIST and '
-      'MNIST turned by 90 degrees, one of the settings of its public code.',
-      'soft clusters',
-      Scale('small', '20 clients, 40 rounds', {'num_clients': 20}, rounds=40),
-      tuple(cell for row in ROWS for cell in _cells(row)), CLAIMS, ('claims', 'grid', 'curves'),
-    )
-  }
+PUBLISHED = by_name(
+  Published(
+    'fedsoft/mixtures', 'FedSoft on clients that hold two distributions', 'Ruan and Joe-Wong 2022, section 5', 'fedsoft_mnist', ROWS,
+    'The paper’s tables were not at hand: no number of theirs stands here. The claims are what we make of its words, on MNIST and '
+    'MNIST turned by 90 degrees, one of the settings of its public code.',
+    'soft clusters',
+    Scale('small', '20 clients, 40 rounds', {'num_clients': 20}, rounds=40),
+    tuple(cell for row in ROWS for cell in _cells(row)), CLAIMS, ('claims', 'grid', 'curves'),
+  )
 )  # fmt: skip

@@ -16,7 +16,6 @@ Departures and choices:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 
 import numpy as np
 
@@ -266,6 +265,4 @@ def _splits() -> tuple[Claim, ...]:
   return tuple(found)
 
 
-CLAIMS: Mapping[str, tuple[Claim, ...]] = MappingProxyType(
-  {tables.FIGURE3.name: _figure3(), tables.SPLITS.name: _splits()}
-)
+CLAIMS: Mapping[str, tuple[Claim, ...]] = {tables.FIGURE3.name: _figure3(), tables.SPLITS.name: _splits()}

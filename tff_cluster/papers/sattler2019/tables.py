@@ -20,13 +20,12 @@ Departures and choices:
     claims in words.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tff_cluster.clustering import halves
 from tff_cluster.scorecard.cells import standard
-from tff_cluster.scorecard.published import PAPER, Published, Scale
+from tff_cluster.scorecard.published import PAPER, Published, Scale, by_name
 from tff_cluster.scorecard.rows import Row
 
 ROUNDS, ROUNDS_BEFORE_SPLIT = 201, 50
@@ -125,22 +124,17 @@ SPLITS = _entry(
   Scale('small', '10 clients instead of 20', {'num_clients': 10}),
 )  # fmt: skip
 # Figures without an experiment behind them: phases.reproduce computes them at once.
-TOYS: Mapping[str, Published] = MappingProxyType(
-  {
-    entry.name: entry
-    for entry in (
-      _entry(
-        'figure1', 'Two cases in which one model does not fit all clients', 'figure 1', '', (),
-        'The paper draws the points and prints no number of them, so discs, sizes and the models are ours. '
-        'The lower panels are our addition: a model that is complex enough for XOR.',
-        ('clients toy', 'claims', 'clients of the toy'), compute=_clients_toys,
-      ),
-      _entry(
-        'figure2', 'Paths of Federated Learning on incongruent and congruent risks', 'figure 2', '', (),
-        'The paper draws two problems and prints neither formulas nor numbers, so the risks and the start are ours.',
-        ('risks toy', 'claims', 'risks of the toy'), compute=_risks_toys,
-      ),
-    )
-  }
+TOYS = by_name(
+  _entry(
+    'figure1', 'Two cases in which one model does not fit all clients', 'figure 1', '', (),
+    'The paper draws the points and prints no number of them, so discs, sizes and the models are ours. '
+    'The lower panels are our addition: a model that is complex enough for XOR.',
+    ('clients toy', 'claims', 'clients of the toy'), compute=_clients_toys,
+  ),
+  _entry(
+    'figure2', 'Paths of Federated Learning on incongruent and congruent risks', 'figure 2', '', (),
+    'The paper draws two problems and prints neither formulas nor numbers, so the risks and the start are ours.',
+    ('risks toy', 'claims', 'risks of the toy'), compute=_risks_toys,
+  ),
 )  # fmt: skip
-PUBLISHED: Mapping[str, Published] = MappingProxyType({FIGURE3.name: FIGURE3, SPLITS.name: SPLITS, **TOYS})
+PUBLISHED = by_name(FIGURE3, SPLITS, *TOYS.values())
