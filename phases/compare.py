@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 from tff_cluster.base.errors import InputError
 from tff_cluster.cli import flags, parse, program
 from tff_cluster.clustering import overlap_dial
-from tff_cluster.experiment import run_claim
 from tff_cluster.experiment.result_parts import SummaryLine
 from tff_cluster.phases import early_checks
 from tff_cluster.storage import files as files_lib
@@ -82,9 +81,6 @@ def main() -> None:
     found = cost_estimates.estimates(planned, store, shown, runs_here.share(machine, at_once))
     print(*cost_lines.estimate_lines(planned, found, at_once), sep='\n')
     return
-  for each in planned:
-    run_claim.claim_output_dir(each.folder.root, each.config, str(store))
-  store.mkdir(parents=True, exist_ok=True)
   for line in filter(None, lines):
     print(line)
   with shown:

@@ -77,8 +77,8 @@ def main() -> None:
     print(scale_line)
     print(*cost_lines.estimate_lines(planned, found, at_once, list(map(len, with_folds))), sep='\n')
     return
-  store.mkdir(parents=True, exist_ok=True)
-  done = studies_runs.run_all(jobs, store, shown, machine, in_parallel)
+  with shown:
+    done = studies_runs.run_all(jobs, store, shown, machine, in_parallel)
   asked, trained = sum(d.asked for d in done), sum(d.trained for d in done)
   facts = {
     'command': parse.command('reproduce', sys.argv[1:]),

@@ -136,6 +136,20 @@ def test_a_run_that_fails_ends_the_others_and_leaves_nothing(tmp_path, processes
   assert left_in(tmp_path) == []
 
 
+def test_nothing_is_trained_where_the_folder_of_a_later_run_cannot_be_had(tmp_path):
+  first, second, _ = planned(tmp_path / 'out')
+  second.folder.root.mkdir(parents=True)
+  second.folder.results.write_text('mine')
+  for at_once in (1, 2):
+    with pytest.raises(InputError, match=r'three holds no run .* but results\.json of others'):
+      runs.run_all([first, second], tmp_path / 'store', SILENT, Machine(), runs_in_parallel=at_once)
+    output_folders.release_all()
+  assert [path.relative_to(tmp_path) for path in tmp_path.rglob('*') if path.is_file()] == [
+    second.folder.results.relative_to(tmp_path)
+  ]
+  assert not first.folder.root.exists() and not (tmp_path / 'store').exists()
+
+
 def test_a_process_tells_what_is_wrong_with_a_run_and_takes_the_next(tmp_path):
   output_folders.lock(tmp_path / 'taken')
   process = run_process.RunProcess(Machine())

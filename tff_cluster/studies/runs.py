@@ -29,6 +29,8 @@ def run_all(
 ) -> list[main_job.Done]:
   """Does runs, or what is left of them, and returns their results in order.
 
+  Nothing is trained, or made, where one of their folders cannot be had.
+
   On a cluster each run is a task, that starts again from what is at home where its worker is lost. A run that this process
   stops waiting for is lost from where it was, but for what it has put into a store that its worker shares.
 
@@ -43,7 +45,11 @@ def run_all(
   Raises:
     As run_experiment.run_experiment does, of the first run that fails.
   """
-  answers = _elsewhere(planned, store, progress, machine, runs_in_parallel)
+  claims = [
+    run_claim.claim_output_dir(run.folder.root, run.config.validated(), str(store)) for run in planned
+  ]
+  store.mkdir(parents=True, exist_ok=True)
+  answers = _elsewhere(planned, claims, store, progress, machine, runs_in_parallel)
   here = dataclasses.replace(
     machine, scheduler=None, scheduler_file=None, tls_ca=None, tls_cert=None, tls_key=None
   )
@@ -64,6 +70,7 @@ def run_all(
 
 def _elsewhere(
   planned: Sequence[cost_estimates.Run],
+  claims: Sequence[run_claim.Claim],
   store: Path,
   progress: live_experiment_lib.Progress,
   machine: machine_lib.Machine,
@@ -73,13 +80,9 @@ def _elsewhere(
   at_once = runs_here.how_many(planned, machine, runs_in_parallel)
   if machine.cluster is None and at_once < 2:
     return {}
-  claims = {
-    number: run_claim.claim_output_dir(run.folder.root, run.config.validated(), str(store))
-    for number, run in enumerate(planned)
-  }
   left = {
     number: claim
-    for number, claim in claims.items()
+    for number, claim in enumerate(claims)
     if claim.adds or not cross_validation.is_done(claim.folder, claim.config)
   }
   if machine.cluster is not None:
