@@ -1,4 +1,4 @@
-"""What another type of processor changes, for the notes of docs/results: python -m benchmarks.instruction_sets
+"""What another type of processor changes, for the demo's page of docs/results: python -m benchmarks.instruction_sets
 
 The demo with three models, beside itself with a worker whose kernels (oneDNN) are held to older instruction sets by ONEDNN_MAX_CPU_ISA: a
 stand-in for other processors. What NumPy computes is not held.

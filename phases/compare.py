@@ -1,4 +1,4 @@
-"""Compares clusterings, overlapping with disjoint ones, on the same Phase 1 and over several seeds.
+"""Compares clusterings with FedAvg and with one another, overlapping and disjoint ones, on the same Phase 1 and over several seeds.
 
   python -m phases.compare --flagfile=flags/compare_mixture.flags --seeds=0,1,2
 

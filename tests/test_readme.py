@@ -183,6 +183,14 @@ def test_wrong_command_lines_would_be_noticed(tmp_path, capsys):
   assert capsys.readouterr().err.count('\n') == 4
 
 
+def test_readme_and_installation_tell_the_same_of_what_it_takes():
+  told = [
+    re.search(r'The environment takes \d.*?\bdemo .*?\btests .*?\bminutes.*?\.\s', page.read_text())
+    for page in (README, DOCS / 'howto/install.md')
+  ]
+  assert told[0] and told[1] and told[0][0].split() == told[1][0].split()
+
+
 def test_every_program_preset_method_and_model_is_on_the_page_where_one_looks_for_it():
   lines = command_lines(README, *DOCS.glob('howto/*.md'))
   for path in ROOT.glob('phases/[a-z]*.py'):

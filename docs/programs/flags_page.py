@@ -20,7 +20,8 @@ _REPEATED = re.compile(r';\s*repeat this option to specify a list of values')
 _INTRODUCTION = """# Programs and flags
 
 Each program answers `--help`, `--helpshort` (names only), `--helpfull` (absl's flags too) and `--version`. What is on or off is given as
-`--dry_run` or `--nodry_run`. Flags can stand in a file, one on a line (`--flagfile=FILE`); later flags win. A flag that has no effect on what
+`--dry_run` or `--nodry_run`. Flags can stand in a file, one on a line (`--flagfile=FILE`); of a flag that is given twice the later one counts,
+but `--clustering`, `--aggregation` and `--setting` add up: to leave out a clustering of a preset, copy the file without its line. A flag that has no effect on what
 was chosen is an error, but for `phases.partition`, which takes a preset whole. Everything of a run lies in `--output_dir`.
 
 Exit codes: 0 done, 1 the machine failed (one line) or this software did (a traceback), 2 wrong input, or a damaged file in a folder that was

@@ -18,7 +18,7 @@ FLAGS = {
 }
 # absl reads these two itself, whatever a program defines.
 _OF_ABSL = {
-  'flagfile=FILE': 'Read flags from FILE, one on a line; flags that come later win.',
+  'flagfile=FILE': 'Read flags from FILE, one on a line; flags that come later win, those that may be repeated add up.',
   'undefok=NAME,NAME': 'Pass over flags of these names where the program does not know them.',
 }
 

@@ -44,7 +44,8 @@ class WithThreshold:
 
   distance_threshold: str | None = option(
     None,
-    'dynamic_distance: mean (default), a number, or quantile:q. hierarchical: a number T, quantile:q, or validation '
+    'dynamic_distance: mean (default), a number, or quantile:q, the distance below which a share q of all pairs of clients lie. '
+    'hierarchical: a number T, quantile:q, or validation '
     '(of several cuts the one that is best on validation rows after a round), validation:N (of fewer cuts, after N rounds of Phase 2) '
     'or validation:last (after all of them). pacfl: degrees, mean or quantile:q, in place of num_clusters.',
   )
