@@ -216,3 +216,18 @@ def test_several_runs_are_loaded_by_the_names_of_their_folders(folder, run, tmp_
   pd.testing.assert_frame_equal(found['seed_1'].history(), run.history())
   with pytest.raises(InputError, match='holds a finished run'):
     tff_cluster.load_all(tmp_path / 'store')
+
+
+def test_the_page_on_choosing_a_rate_prints_validation_accuracy_by_round_contender_and_run(
+  folder, run, tmp_path, monkeypatch, capsys
+):
+  for name in ('rate_0.03', 'rate_0.1'):
+    shutil.copytree(folder, tmp_path / 'runs/choose' / name)
+  page = pathlib.Path(__file__).parents[2] / 'docs/howto/choose.md'
+  (script,) = re.findall(r'```python\n(.*?)```', page.read_text(), re.DOTALL)
+  monkeypatch.chdir(tmp_path)
+  exec(script, {})
+  printed = capsys.readouterr().out
+  contenders = run.history().dropna(subset='validation_accuracy')['contender'].unique()
+  assert [printed.count(name) for name in ('rate_0.03', 'rate_0.1')] == [len(contenders)] * 2
+  assert len(contenders) >= 2 and all(contender in printed for contender in contenders)
