@@ -10,8 +10,9 @@ import pytest
 from tests.engine.dask_cluster import wait_for
 from tests.engine.slow import STEPS, slow_sum, total
 from tests.engine.test_context import opened, pid_of, soon
+from tff_cluster.base.cancelling import Cancelled
 from tff_cluster.base.errors import EnvironmentFault
-from tff_cluster.engine.side_by_side import Cancelled, Slots, each
+from tff_cluster.engine.side_by_side import Slots, each
 
 # Who waits longer waits for ever.
 PATIENCE = 20.0

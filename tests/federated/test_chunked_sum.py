@@ -169,7 +169,7 @@ def test_rounds_of_several_models_in_one_call_have_the_bits_of_a_call_each(
   together = trainer.several_rounds(states, cohorts, 2, equal, row_weights)
   for k, (after, figures) in enumerate(together[:4]):
     weights = None if row_weights is None else row_weights[k]
-    expected, told = trainer.round(states[k], cohorts[k], 2, True, equal, weights)
+    expected, told = trainer.round(states[k], cohorts[k], 2, equal, weights)
     assert [a.tobytes() for a in trainer.state_arrays(after)] == [
       a.tobytes() for a in trainer.state_arrays(expected)
     ]

@@ -38,6 +38,14 @@ def test_the_largest_cohort_must_fit(counts, fraction, words):
     message_sizes.check(population_of(*counts), fraction, 1)
 
 
+def test_updates_that_an_aggregator_takes_at_once_must_fit():
+  message_sizes.check_updates(270, 6_650_000)
+  with pytest.raises(
+    InputError, match=r'the updates of 320 clients at once, 2\.1 GB, .* a smaller .*cohort_fraction'
+  ):
+    message_sizes.check_updates(320, 6_650_000)
+
+
 def test_orders_of_visits_travel_too():
   population = population_of(17, 1)
   message_sizes.check(population, 0.5, 1_000_000)

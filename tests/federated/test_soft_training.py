@@ -133,11 +133,14 @@ def test_a_mean_that_is_taken_here_has_the_bits_of_that_of_the_worker(trainer, c
     updates[4:5] = np.nan
     weights = rng.uniform(0.0, 3.0, clients)
     here = trainer.average(start, updates, weights)
-    with pytest.MonkeyPatch.context() as patch:
-      patch.setattr(type(trainer.computations), 'is_mean', False)
-      there = trainer.average(start, updates, weights)
-    for one, other in zip(trainer.state_arrays(here), trainer.state_arrays(there), strict=True):
-      assert one.tobytes() == other.tobytes()
+    # The sum is taken here and divided there; then all is done there.
+    for elsewhere in (('is_mean',), ('is_mean', 'adds_up_chunks')):
+      with pytest.MonkeyPatch.context() as patch:
+        for name in elsewhere:
+          patch.setattr(type(trainer.computations), name, False)
+        there = trainer.average(start, updates, weights)
+      for one, other in zip(trainer.state_arrays(here), trainer.state_arrays(there), strict=True):
+        assert one.tobytes() == other.tobytes(), elsewhere
 
 
 def test_updates_that_are_not_finite_are_left_out_of_a_mean(population, trainer):

@@ -404,6 +404,46 @@ def test_a_round_in_which_everybody_diverged_is_refused_wherever_it_comes_from(t
     trajectory.run(asked(False), 2, (), lambda *_: None)
 
 
+def in_cohorts_of_one(tmp_path, sick, clients=7, rounds=12):
+  """Returns a trajectory with one client a round, some of whom diverge, and whom the rounds draw."""
+  population = make_population(clients=clients)
+  for k in sick:
+    first, last = population.train.offsets[k : k + 2]
+    population.train.x[first:last] = np.inf
+  own, members = make_trainer(population, cohort_fraction=1 / clients), np.arange(clients)
+  from tff_cluster.federated import trajectory
+
+  start = own.computations.model.weights
+  asked = trajectory.Trajectory(own, artifacts_lib.Store(tmp_path), SETTINGS, members, start, 0)
+  return asked, [int(asked.cohort(number)[0]) for number in range(1, rounds + 1)]
+
+
+def test_clients_that_diverge_where_they_are_drawn_alone_end_nothing(tmp_path, tff_context):
+  from tff_cluster.federated import trajectory
+
+  _, drawn = in_cohorts_of_one(tmp_path, ())
+  asked, _ = in_cohorts_of_one(tmp_path, sick := {drawn[0], drawn[3]})
+  assert len(set(drawn) - sick) >= 3
+  outcome = trajectory.run(asked, 12, range(1, 13), lambda *_: None)
+  assert outcome.history.dropped.tolist() == [int(k in sick) for k in drawn]
+  for number, k in enumerate(drawn[1:], 2):
+    same = all(map(np.array_equal, outcome.weights[number], outcome.weights[number - 1]))
+    assert same == (k in sick), number
+
+
+def test_a_training_that_diverges_is_refused_after_five_clients_and_again_when_it_is_asked_for_again(
+  tmp_path, tff_context
+):
+  from tff_cluster.base.errors import InputError
+  from tff_cluster.federated import trajectory
+
+  asked, drawn = in_cohorts_of_one(tmp_path, range(7))
+  fifth = next(number for number in range(1, 13) if len(set(drawn[:number])) == 5)
+  for _ in range(2):
+    with pytest.raises(InputError, match=f'^round {fifth}: training diverged on every client'):
+      trajectory.run(asked, 12, (), lambda *_: None)
+
+
 def test_a_latest_round_that_another_run_tidies_away_is_kept_all_the_same(tmp_path, monkeypatch):
   record = dict.fromkeys(saved_rounds.COLUMNS, np.ones((3, 2)))
   files_lib.save_arrays(tmp_path / 'latest_00003.npz', record)

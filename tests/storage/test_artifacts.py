@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.programs.children import call
+from tff_cluster.engine import side_by_side
 from tff_cluster.storage import artifacts, files, saved_rounds, sealed_json
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -248,6 +249,22 @@ def test_who_waits_for_an_artifact_can_be_interrupted(shelf):
       waiter.wait(timeout=0.3)
     waiter.send_signal(signal.SIGINT)
     assert 'KeyboardInterrupt' in waiter.communicate(timeout=30)[1]
+
+
+def test_who_waits_for_an_artifact_stops_where_work_beside_it_failed(shelf):
+  folder = shelf.artifact('fedavg', DETERMINANTS)
+
+  def work(fails):
+    if fails:
+      time.sleep(0.2)  # The other one waits by then.
+      raise ValueError('full disk')
+    with shelf.working_on(folder):
+      pass
+
+  with locked(folder), pytest.raises(ValueError, match='full disk'):
+    side_by_side.each(work, (False, True), 2)
+  with locked(folder):  # Nobody has it.
+    pass
 
 
 def test_what_a_run_removes_while_a_store_is_listed_is_passed_over(shelf, monkeypatch):

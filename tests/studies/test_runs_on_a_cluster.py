@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from tests.engine.dask_cluster import DaskCluster
 from tests.phases import one_worker
 from tff_cluster.base.errors import InputError
+from tff_cluster.engine import cluster, cluster_connection
+from tff_cluster.engine.machine import Machine
 from tff_cluster.experiment.config import (
   ClusteringConfig,
   DataConfig,
@@ -17,7 +20,7 @@ from tff_cluster.experiment.config import (
   TrainingConfig,
 )
 from tff_cluster.experiment.run_folder import RunFolder
-from tff_cluster.phases import cost_estimates
+from tff_cluster.phases import cost_estimates, session
 from tff_cluster.phases.run_experiment import Silent
 from tff_cluster.storage import travel
 from tff_cluster.studies import runs
@@ -104,3 +107,36 @@ def test_folds_are_drawn_at_home_and_have_the_results_of_this_machine(dask, tmp_
   monkeypatch.setattr(travel, 'contents', sent)
   (ran,) = runs.run_all([planned('there')], tmp_path / 'other store', Silent(), dask.machine())
   assert ran.results.cross_validation.folds == 2 and ran.results.digest == here.results.digest
+
+
+class DoneAlready:
+  """A task that is done, and whether its result is wanted still."""
+
+  status = 'finished'
+
+  def __init__(self):
+    self.is_wanted = True
+
+  def result(self):
+    return SimpleNamespace(answer=SimpleNamespace(fault=None), artifacts={}, files={})
+
+  def release(self):
+    self.is_wanted = False
+
+
+def test_a_result_that_is_at_home_is_wanted_no_more_so_that_its_task_is_not_done_again(tmp_path, monkeypatch):
+  tasks, wanted = [], []
+  client = SimpleNamespace(
+    nthreads=lambda: {'one': 2}, submit=lambda *_, **__: tasks.append(DoneAlready()) or tasks[-1]
+  )
+  monkeypatch.setattr(cluster_connection, 'client', lambda machine: contextlib.nullcontext(client))
+  monkeypatch.setattr(
+    cluster, 'as_completed', lambda client, tasks, machine: [(t, t.result()) for t in tasks]
+  )
+  monkeypatch.setattr(session, 'prepare', lambda claim: None)
+  monkeypatch.setattr(runs, '_take_home', lambda *_: wanted.append([task.is_wanted for task in tasks]))
+  claims = {k: SimpleNamespace(folder=SimpleNamespace(root=tmp_path / f'{k}')) for k in range(3)}
+  found = runs._on_cluster(claims, tmp_path, Silent(), Machine())
+  assert list(found) == [0, 1, 2]
+  assert wanted == [[True, True, True], [False, True, True], [False, False, True]]
+  assert not any(task.is_wanted for task in tasks)

@@ -15,9 +15,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import distributed
 
+from tff_cluster.base import cancelling
 from tff_cluster.base.errors import EnvironmentFault, Fault
 from tff_cluster.engine import cluster_connection as connection
-from tff_cluster.engine import cluster_workers, dask_worker, kept_rows, side_by_side
+from tff_cluster.engine import cluster_workers, dask_worker, kept_rows
 from tff_cluster.engine import jobs as jobs_lib
 from tff_cluster.engine import machine as machine_lib
 
@@ -120,7 +121,7 @@ class Tasks:
         # Not distributed.wait, which looks for a client of the whole process.
         task.future.exception(timeout=connection.TICK_SECS)
       except distributed.TimeoutError:
-        side_by_side.check()
+        cancelling.check()
         self.workers.wait()
 
   def _fetched(self, tasks: Sequence[_Task]) -> list[dask_worker.Answer]:

@@ -17,10 +17,10 @@ from typing import Protocol
 
 import distributed
 
+from tff_cluster.base import cancelling
 from tff_cluster.base.errors import EnvironmentFault, argument
 from tff_cluster.engine import cluster_connection as connection
 from tff_cluster.engine import machine as machine_lib
-from tff_cluster.engine import side_by_side
 
 
 class Placed(Protocol):
@@ -68,12 +68,12 @@ class Workers:
 
     Raises:
       EnvironmentFault: if they do not come in time.
-      Cancelled: see side_by_side.check.
+      Cancelled: see cancelling.check.
     """
     patience = self._machine.worker_start_timeout_secs
     deadline = time.monotonic() + patience
     while not (threads := self._look()):
-      side_by_side.check()
+      cancelling.check()
       if self._client.status == 'closed' or time.monotonic() > deadline:
         what = 'has no worker' if self._client.status == 'running' else 'was lost and did not come back'
         raise EnvironmentFault(

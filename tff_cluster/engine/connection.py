@@ -101,6 +101,9 @@ class _Calls:
       # Another thread, which found the worker dead, has closed the channel since.
       self._lost = 'was left'
       raise WorkerLost(self._lost) from error
+    except grpc.RpcError as error:  # What cannot be put into a message.
+      self._lost = self.watch.cause(error)
+      raise WorkerLost(self._lost) from error
 
 
 @dataclasses.dataclass(eq=False)

@@ -12,21 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from typing import TypeVar
 
+from tff_cluster.base import cancelling
+
 _Item = TypeVar('_Item')
 _Result = TypeVar('_Result')
-
-
-class Cancelled(Exception):
-  """Another piece of the same work failed, so this one is not wanted any more."""
-
-
-class _Piece(threading.local):
-  """What a thread is at."""
-
-  cancelled: threading.Event | None = None
-
-
-_piece = _Piece()
 
 
 class Slots:
@@ -60,7 +49,7 @@ class Slots:
       finally:
         self._waiting.remove(ticket)
         self._changed.notify_all()
-      check()
+      cancelling.check()
       self._free -= wanted
     try:
       yield
@@ -68,12 +57,6 @@ class Slots:
       with self._changed:
         self._free += wanted
         self._changed.notify_all()
-
-
-def check() -> None:
-  """Raises Cancelled in a thread of `each`, once another piece has failed."""
-  if _piece.cancelled is not None and _piece.cancelled.is_set():
-    raise Cancelled
 
 
 def each(
@@ -102,7 +85,7 @@ def each(
   lock, left = threading.Lock(), iter(items)
 
   def serve() -> None:
-    _piece.cancelled = cancelled
+    cancelling.watch(cancelled)
     with stack.install(context):
       while not cancelled.is_set():
         with lock:
@@ -136,5 +119,5 @@ def each(
     thread.result()
   failed = [error for _, promise in found if (error := promise.exception()) is not None]
   if failed:
-    raise next((error for error in failed if not isinstance(error, Cancelled)), failed[0])
+    raise next((error for error in failed if not isinstance(error, cancelling.Cancelled)), failed[0])
   return [(item, promise.result()) for item, promise in found]

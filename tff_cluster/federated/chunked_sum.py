@@ -39,6 +39,13 @@ def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
   But for products whose rounding alone brings them to the least normal number, 1.2e-38.
   """
+  total, weight = sum_of(values, weights)
+  with np.errstate(over='ignore', divide='ignore', invalid='ignore'):
+    return flushed(total / weight)
+
+
+def sum_of(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.float32]:
+  """Returns float32[features], the sum of values times weights, and that of the weights; see `mean`."""
   weights = flushed(weights)
   total, weight, has_tiny = np.zeros(values.shape[1], np.float32), np.float32(0), False
   with np.errstate(over='ignore', divide='ignore', invalid='ignore'):
@@ -55,7 +62,7 @@ def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
       if has_tiny:
         total = flushed(total)
       weight += chunk_weight
-    return flushed(total / weight)
+  return total, weight
 
 
 def flushed(values: np.ndarray) -> np.ndarray:

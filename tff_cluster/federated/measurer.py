@@ -122,7 +122,8 @@ class Measurer:
     # Models are asked for the same rows, one after the other: a worker of a cluster keeps them.
     names = (functools.cache(functools.partial(digests.of_arrays, [piece])) for piece in pieces)
     jobs = [jobs_lib.Job({'x': piece}, key=name) for piece, name in zip(pieces, names, strict=True)]
-    found = self.workers.each(self.computations.predict, [list(weights)], jobs)
+    result_bytes = 4 * self.population.num_classes * min(len(x), _ROWS_AT_ONCE)
+    found = self.workers.each(self.computations.predict, [list(weights)], jobs, result_bytes)
     return np.concatenate([np.asarray(piece) for piece in found])
 
   def _measured(

@@ -1,4 +1,4 @@
-"""Whether the rows of clients fit into the messages that TFF can send."""
+"""Whether the rows and updates of clients fit into the messages that TFF can send."""
 
 import numpy as np
 
@@ -28,4 +28,14 @@ def check(population: population_lib.Population, cohort_fraction: float, local_e
     raise InputError(
       f'a cohort can hold {cohort / 1e9:.1f} GB of training rows, TFF sends at most {_MAX_BYTES / 1e9:.1f} GB '
       f'a round; use a smaller {fewer}'
+    )
+
+
+def check_updates(clients: int, model_bytes: int) -> None:
+  """Raises InputError if the updates of so many clients, each as large as the model, cannot be sent to an aggregator together."""
+  if clients * model_bytes > _MAX_BYTES:
+    raise InputError(
+      f'an aggregator other than {argument("aggregator", "mean")} takes the updates of {clients:,} clients at once, '
+      f'{clients * model_bytes / 1e9:.1f} GB, and TFF sends at most {_MAX_BYTES / 1e9:.1f} GB; use a smaller '
+      f'{argument("cohort_fraction")} or model'
     )

@@ -25,6 +25,8 @@ State: TypeAlias = tff.learning.templates.LearningAlgorithmState
 # mu of a penalty mu / 2 * |w - anchor|^2, and that anchor.
 Pull: TypeAlias = tuple[float, Weights]
 _Output: TypeAlias = tff.learning.templates.LearningProcessOutput
+# So many clients without a finite update tell of the training, and not of these clients.
+_TELLING = 5
 # Most that the models of a round and their clients may take in the worker for all to be one call; beyond it a call is cheap beside them.
 _JOINED_BYTES = 200_000_000
 
@@ -114,7 +116,6 @@ class Trainer(measurer.Measurer):
     state: State,
     cohort: np.ndarray,
     round_number: int,
-    may_diverge: bool = False,
     equal: bool = False,
     row_weights: Sequence[np.ndarray] | None = None,
     pull: Pull | None = None,
@@ -125,14 +126,12 @@ class Trainer(measurer.Measurer):
       state: The state before the round.
       cohort: int64[cohort], positions of the clients that train.
       round_number: From 1; part of the seed of visit orders and dropout, and what the learning rate decays by.
-      may_diverge: Whether the state stays as it is where no client's update is finite, which else is an error unless all of
-        them send NaN on purpose.
       equal: Whether all clients weigh the same; else each by its number of rows (McMahan et al. 2017).
       row_weights: float[rows] of each client of the cohort, which the losses of its rows are multiplied with; None: 1.
       pull: What clients are pulled to, in place of what the computations pull them to.
 
     Returns:
-      The state after the round, and {'train_loss': mean cross-entropy over the rows visited, 'visited': how many these were, without
+      The state after the round, the one before it where no client's update is finite, and {'train_loss': mean cross-entropy over the rows visited, 'visited': how many these were, without
       those of clients that were left out, 'dropped': clients whose update was not finite and was left out, 'update_norm':
       Euclidean norm of the weighted mean update}.
     """
@@ -148,24 +147,29 @@ class Trainer(measurer.Measurer):
       'dropped': int(work['dropped']),
     }
     if figures['dropped'] == len(cohort):
-      if not may_diverge:
-        self.refuse_divergence(round_number, cohort, int(figures['dropped']))
       return state, figures | {'update_norm': 0.0}
     return output.state, figures | {'update_norm': self._update_norm(state, output)}
 
-  def refuse_divergence(self, round_number: int, clients: Sequence[int] | np.ndarray, dropped: int) -> None:
-    """Raises InputError where none of the clients that trained has finite weights, unless they send NaN on purpose.
+  def refuse_divergence(self, round_number: int, members: np.ndarray, rounds: Iterable[np.ndarray]) -> None:
+    """Raises InputError where it is the training that diverges, and not single clients of it.
+
+    That is so where all members, or five if they are more, trained since the last finite update, not counting those that send NaN on
+    purpose.
 
     Args:
-      round_number: The round.
-      clients: Positions of those that trained.
-      dropped: How many of them have no finite weights.
+      round_number: The last round.
+      members: int64[members], positions of those that take part.
+      rounds: Who trained in each round, from the last one backwards, down to one in which somebody's update was finite.
     """
-    if len(clients) and dropped == len(clients) and not self.send_nan(clients):
-      raise InputError(
-        f'round {round_number}: training diverged on every client of the cohort (NaN or infinity); use a smaller '
-        f'{argument("learning_rate")}, or rows whose values are nearer to 1'
-      )
+    telling = min(_TELLING, len(members) - sum(map(self._sends_nan, members)))
+    tried = set[int]()
+    for clients in rounds:
+      tried.update(int(k) for k in clients if not self._sends_nan(k))
+      if tried and len(tried) >= telling:
+        raise InputError(
+          f'round {round_number}: training diverged on every client that was drawn (NaN or infinity); use a smaller '
+          f'{argument("learning_rate")}, or rows whose values are nearer to 1'
+        )
 
   def joins_rounds(self, cohorts: Sequence[np.ndarray]) -> bool:
     """Whether `several_rounds` is to be asked for: the model becomes the mean of the clients', here, and a call is dear beside them.
@@ -202,7 +206,7 @@ class Trainer(measurer.Measurer):
       row_weights: Those of `round` for each model.
 
     Returns:
-      For each model what `round` returns with may_diverge, without the norm of the update.
+      For each model what `round` returns, without the norm of the update.
     """
     computations = self.computations.varied(weighs_rows=row_weights is not None)
     jobs = [
@@ -231,9 +235,9 @@ class Trainer(measurer.Measurer):
       after.append((_with_weights(state, weights), figures))
     return after
 
-  def send_nan(self, clients: Sequence[int] | np.ndarray) -> bool:
-    """Tells whether each of int64[clients] is malicious and sends NaN, whatever it trained to."""
-    return self.sends and all(np.isnan(self.population.update_scale(int(k))) for k in clients)
+  def _sends_nan(self, client: int) -> bool:
+    """Tells whether a client is malicious and sends NaN, whatever it trained to."""
+    return self.sends and bool(np.isnan(self.population.update_scale(int(client))))
 
   def local_updates(
     self,
@@ -321,21 +325,28 @@ class Trainer(measurer.Measurer):
     def shaped(flat: np.ndarray) -> Weights:
       return tuple(piece.reshape(w.shape) for piece, w in zip(np.split(flat, edges), like, strict=True))
 
+    # Sums and means are taken here: sending all updates to the worker took longer than training them.
     if self.computations.is_mean:
-      # Here: sending all updates to the worker took longer than training them.
       mean = chunked_sum.mean(sent, counted)
       if not np.isfinite(mean).all():
         return state
       pairs = zip(self.weights(state), shaped(mean), strict=True)
       return _with_weights(state, [chunked_sum.flushed(chunked_sum.flushed(w) - step) for w, step in pairs])
+    nothing = collections.OrderedDict(loss_sum=np.float32(0), rows=np.float32(0), dropped=np.int32(0))
+    if self.computations.adds_up_chunks:
+      total, total_weight = chunked_sum.sum_of(sent, counted)
+      added = collections.OrderedDict(update=shaped(total), weight=total_weight)
+      return self.computations.finish_mean(state, [collections.OrderedDict(sum=added, counts=nothing)]).state
+    self._check_updates(len(sent))
     results = []
-    for update, weight, fine, last in zip(
-      sent, counted, finite, chunked_sum.is_last(len(updates)), strict=True
-    ):
+    for update, weight, last in zip(sent, counted, chunked_sum.is_last(len(sent)), strict=True):
       one = collections.OrderedDict(update=shaped(update), last=np.asarray(last))
-      counts = collections.OrderedDict(loss_sum=np.float32(0), rows=np.float32(0), dropped=np.int32(not fine))
-      results.append((tff.learning.templates.ClientResult(one, weight), counts))
+      results.append((tff.learning.templates.ClientResult(one, weight), nothing))
     return self.computations.finish_each(state, results).state
+
+  def _check_updates(self, clients: int) -> None:
+    """Raises InputError if the aggregator, which takes all updates at once, cannot be sent those of so many clients."""
+    message_sizes.check_updates(clients, self.computations.model.num_bytes)
 
   def mean_update(
     self, weights: Weights, clients: Sequence[int] | np.ndarray, round_number: int
@@ -370,6 +381,7 @@ class Trainer(measurer.Measurer):
     """Runs the clients' part of a round elsewhere, and the server's here."""
     model = state.global_model_weights
     if not computations.adds_up_chunks:
+      self._check_updates(len(jobs))
       results = list(
         self.workers.each(computations.client_results, [model], jobs, computations.model.num_bytes)
       )

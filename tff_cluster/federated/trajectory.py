@@ -12,7 +12,7 @@ storage/saved_rounds.py loads without it.
 import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -107,7 +107,7 @@ class Trajectory:
     members: int64[members], positions of the clients that take part, ascending.
     start_weights: Weights before the first round.
     start_round: Number of the round that they come from; the first round is start_round + 1.
-    may_diverge: See Trainer.round.
+    may_diverge: Whether it goes on where training diverges (Trainer.refuse_divergence), with the model as it is.
     pull: What the clients are pulled to; they train in the rounds whose cohort they are in there. None: nothing.
   """
 
@@ -174,7 +174,7 @@ class Trajectory:
     if not len(cohort):
       return state, {'train_loss': np.nan, 'dropped': 0, 'update_norm': 0.0}
     pull = None if self.pull is None else (self.pull.strength, self.pull.model(number - 1))
-    return self.trainer.round(state, cohort, number, self.may_diverge, pull=pull)
+    return self.trainer.round(state, cohort, number, pull=pull)
 
 
 def run(
@@ -348,13 +348,23 @@ class _Work:
     return record, done
 
   def _tell(self, record: saved_rounds.Record, after: int, last: int) -> None:
-    """Tells the figures of the rounds after one, up to another one; refuses rounds that a trajectory which may diverge has left."""
+    """Tells the figures of the rounds after one, up to another one; refuses a training that diverges, rounds in the store too."""
     trajectory = self._trajectory
     for number in range(after + 1, min(last, self._last_round) + 1):
       figures = _figures(trajectory, record, number - trajectory.start_round - 1)
       if figures['dropped'] and not trajectory.may_diverge:
-        trajectory.trainer.refuse_divergence(number, trajectory.cohort(number), int(figures['dropped']))
+        lost = _lost_cohorts(trajectory, record, number)
+        trajectory.trainer.refuse_divergence(number, trajectory.members, lost)
       self._on_round(number, figures)
+
+
+def _lost_cohorts(trajectory: Trajectory, record: saved_rounds.Record, last: int) -> Iterator[np.ndarray]:
+  """Yields the cohorts from a round backwards, down to one of which an update was finite."""
+  for number in range(last, trajectory.start_round, -1):
+    cohort = trajectory.cohort(number)
+    if record['dropped'][number - trajectory.start_round - 1] < len(cohort):
+      return
+    yield cohort
 
 
 def _empty(trajectory: Trajectory) -> saved_rounds.Record:

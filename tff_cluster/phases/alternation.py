@@ -239,6 +239,7 @@ class _Rounds:
     clients, before = self._clients, state
     clients.begin()
     state = dataclasses.replace(self.method.step(self._options, clients, state, number), given=False)
+    clients.refuse_divergence(number)
     row = {
       **self._measured(state),
       'train_loss': clients.loss_sum / clients.visited if clients.visited else np.nan,

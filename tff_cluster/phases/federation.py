@@ -32,6 +32,8 @@ class Clients:
     self.rows = experiment.population.train.counts
     self.seed = experiment.config.training.seed
     self.first_round = first_round
+    # Who trained since the last finite update.
+    self._lost: set[int] = set()
     self.begin()
 
   def begin(self) -> None:
@@ -39,6 +41,17 @@ class Clients:
     self.cost, self.loss_sum, self.visited, self.dropped = Cost(), 0.0, 0, 0
     # The models too, so that no later one of the round is at the same place in memory.
     self._sent: dict[tuple[int, int], Weights] = {}
+    self._trained: set[int] = set()
+
+  def refuse_divergence(self, number: int) -> None:
+    """Ends a round; raises InputError where it is the training that diverges, see Trainer.refuse_divergence."""
+    if self.dropped < self.cost.client_rounds:
+      self._lost.clear()
+    else:
+      self._lost |= self._trained
+      self._trainer.refuse_divergence(
+        number, self._experiment.everyone, [np.array(sorted(self._lost), np.int64)]
+      )
 
   def cohort(self, number: int) -> np.ndarray:
     """See Federation.cohort; it is the one that FedAvg without clusters draws."""
@@ -69,7 +82,7 @@ class Clients:
 
     def train(k: int) -> tuple['trainer_lib.State', dict[str, float]]:
       weights = None if row_weights is None else row_weights[k]
-      return self._trainer.round(self._state(models[k]), users[k], number, True, equal, weights)
+      return self._trainer.round(self._state(models[k]), users[k], number, equal, weights)
 
     if self._trainer.joins_rounds(users):
       states = [self._state(model) for model in models]
@@ -82,7 +95,6 @@ class Clients:
       self.dropped += int(figures['dropped'])
       self.loss_sum += figures['train_loss'] * figures['visited']
       self.visited += int(figures['visited'])
-    self._trainer.refuse_divergence(number, np.concatenate(users), self.dropped)
     return tuple(self._model(found[k][0]) if k in found else model for k, model in enumerate(models))
 
   def updates(
@@ -107,7 +119,6 @@ class Clients:
     found = self._experiment.each(train, [k for k, clients in enumerate(users) if len(clients)])
     everybodys = [found.get(k, np.empty((0, features), np.float32)) for k in range(len(starts))]
     self.dropped += sum(int((~np.isfinite(updates).all(axis=1)).sum()) for updates in everybodys)
-    self._trainer.refuse_divergence(number, np.concatenate(users), self.dropped)
     return everybodys
 
   def model(self, weights: Weights) -> Model:
@@ -127,6 +138,7 @@ class Clients:
 
   def _train(self, users: Sequence[np.ndarray]) -> None:
     trainings = sum(map(len, users))
+    self._trained.update(int(k) for clients in users for k in clients)
     visits = sum(map(self._visits, users))
     self.cost += Cost(
       client_rounds=trainings,

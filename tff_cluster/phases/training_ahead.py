@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from tff_cluster.engine import side_by_side
+from tff_cluster.base import cancelling
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import FEDAVG, PERSONALIZED
 from tff_cluster.phases import cluster_training, failures, personalization, phase1, phase2
@@ -58,7 +58,7 @@ def train(experiment: live_experiment_lib.Experiment) -> None:
     try:
       trained = piece.train().client_rounds_trained
     except Exception as error:
-      if isinstance(error, side_by_side.Cancelled) or failures.ends_all(error):
+      if isinstance(error, cancelling.Cancelled) or failures.ends_all(error):
         raise
       # The phase fails of it again, and tells.
     took = time.monotonic() - began

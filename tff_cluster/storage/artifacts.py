@@ -10,17 +10,20 @@ import os
 import pathlib
 import re
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import filelock
 
-from tff_cluster.base import digests
+from tff_cluster.base import cancelling, digests
 from tff_cluster.base.errors import EnvironmentFault
 from tff_cluster.storage import files, output_folders
 
 # An artifact that is pruned so often while one waits for it is not going to stay.
 _TRIES = 100
+# Between two looks whether an artifact is free.
+_LOOK_SECS = 0.05
 _DESCRIBED = 'determinants.json'
 _NAME = re.compile(r'([a-z_]+)-([0-9a-f]{24})')
 _DOOMED = '.tff_cluster-removed-'
@@ -100,7 +103,11 @@ class Store:
 
   @contextlib.contextmanager
   def working_on(self, folder: pathlib.Path) -> Iterator[None]:
-    """Keeps other processes from an artifact; waits while one works on it, and then finds what that one made."""
+    """Keeps other processes from an artifact; waits while one works on it, and then finds what that one made.
+
+    Raises:
+      Cancelled: while it waits in a thread whose work is wanted no more (base/cancelling.py).
+    """
     descriptor = self._locked(folder)
     try:
       files.sweep(folder)
@@ -136,7 +143,9 @@ class Store:
         raise EnvironmentFault(f'cannot write {folder}: {error.strerror}') from error
       try:
         # On the folder itself: a file of its own to lock would be left behind, or go and let two in.
-        filelock.lock_descriptor(descriptor)
+        while not filelock.lock_descriptor(descriptor, blocking=False):
+          cancelling.check()
+          time.sleep(_LOOK_SECS)
         if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
           if folder in self._described and not _is_artifact(folder):
             files.save_json(folder / _DESCRIBED, self._described[folder], seal=False)

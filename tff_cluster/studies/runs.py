@@ -48,7 +48,6 @@ def run_all(
   claims = [
     run_claim.claim_output_dir(run.folder.root, run.config.validated(), str(store)) for run in planned
   ]
-  store.mkdir(parents=True, exist_ok=True)
   answers = _elsewhere(planned, claims, store, progress, machine, runs_in_parallel)
   here = dataclasses.replace(
     machine, scheduler=None, scheduler_file=None, tls_ca=None, tls_cert=None, tls_key=None
@@ -122,6 +121,8 @@ def _on_cluster(
     for future, ran in cluster.as_completed(client, waiting, machine):
       number = waiting[future]
       _take_home(ran, left[number].folder.root, artifacts.Store(store))
+      # What is wanted no more is not done again where its worker leaves, and takes no memory there.
+      future.release()
       if ran.answer.fault is not None:
         raise ran.answer.fault
       found[number] = ran.answer

@@ -103,6 +103,17 @@ def test_with_a_cohort_each_model_draws_its_own_clients_by_importance_and_takes_
     assert np.corrcoef(drawn[s], shares[s])[0, 1] > 0.9
 
 
+def test_a_model_under_which_no_row_has_a_finite_loss_draws_nobody_and_stays():
+  targets, _ = groups(3, 2, 10)
+  losses = losses_of(3, 20, models=2)
+  for each in losses:
+    each[1] = np.nan
+  clients, state = Rows(targets, losses, drawn=0.4), started(np.eye(2, FEATURES), 20)
+  after = METHOD.step(METHOD.read({'num_clusters': 2}), clients, state, 1)
+  assert np.array_equal(vector_of(after.models[1].weights), vector_of(state.models[1].weights))
+  assert not np.array_equal(vector_of(after.models[0].weights), vector_of(state.models[0].weights))
+
+
 def test_a_given_cluster_of_fewer_clients_than_a_model_draws_trains_all_of_them():
   targets, _ = groups(6, 2, 5)
   clients = Rows(targets, losses_of(6, 10, models=2), drawn=0.8)

@@ -103,6 +103,8 @@ class FedSoft(Alternating[Options]):
       generator = seeding.generator(federation.seed, 'clients of a model', digests.of_arrays(told), number)
       # Clusters that are given may have fewer clients.
       count = min(size, np.count_nonzero(likely))
+      if not count:  # No client's row has a finite loss under the model, and nobody trains it.
+        continue
       weights[row, generator.choice(names, count, replace=False, p=likely / likely.sum())] = 1.0
     return weights
 
