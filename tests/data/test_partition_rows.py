@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.data.conftest import MNIST_COUNTS
 from tff_cluster.base import seeding
 from tff_cluster.base.errors import InputError
+from tff_cluster.data.partitioners import pathological as pathological_lib
 from tff_cluster.data.partitioners import rows
 from tff_cluster.data.partitioners.counts import apportion, label_table
 from tff_cluster.data.partitioners.pathological import pathological
@@ -52,6 +53,12 @@ def test_every_row_is_given_exactly_once_and_the_seed_decides(name, counts, clie
     np.testing.assert_array_equal(a, b)
   other = SHARERS[name](labels, clients, _rng(seed + 1))
   assert any(set(a.tolist()) != set(b.tolist()) for a, b in zip(first, other, strict=True))
+
+
+def test_a_client_whose_labels_nobody_shares_does_not_keep_others_from_becoming_even():
+  sizes = np.array([[10, 0], [0, 8], [0, 4]])
+  pathological_lib._even_out(sizes, sizes > 0)
+  assert sizes.tolist() == [[10, 0], [0, 6], [0, 6]]
 
 
 @pytest.mark.parametrize('name', ['iid', 'dirichlet'])
@@ -188,3 +195,21 @@ def test_ids_stand_in_the_order_of_the_numbers_in_them(numbers):
   assert sorted(map(str, numbers), key=natural_key) == ordered
   assert sorted((f'w {n}' for n in numbers), key=natural_key) == [f'w {n}' for n in ordered]
   assert sorted(['b', '10', '7', 'a', '007'], key=natural_key) == ['007', '7', '10', 'a', 'b']
+
+
+def test_where_a_label_has_run_out_a_client_takes_of_the_others_as_much_as_it_wanted_of_each():
+  left = np.array([0, 100, 100, 100])
+  for wanted in (1e-3, 1e-13, 1e-300):
+    counts = rows._draw_counts(np.array([1 - 3 * wanted, 2 * wanted, wanted, 0.0]), left, 60, _rng())
+    assert counts.sum() == 60 and counts[0] == counts[3] == 0 and 20 < counts[1] - counts[2] + 20 < 60, wanted
+  # Nothing is wanted of any that is left.
+  counts = rows._draw_counts(np.array([1.0, 0.0, 0.0, 0.0]), left, 60, _rng())
+  assert counts[0] == 0 and counts.sum() == 60 and counts[1:].min() > 8
+
+
+def test_of_many_labels_a_client_has_few_where_the_concentration_is_small():
+  """Hsu et al. 2019: shares of labels that ran out go to the others in proportion, not to whatever is left."""
+  labels = _labels([500] * 100)
+  held = _table(rows.dirichlet(labels, 50, 0.5, _rng()), labels, 100)
+  # Half of the rows of a client are of its four most frequent labels or so; nobody has every third label.
+  assert (held > 0).sum(axis=1).max() < 20

@@ -176,6 +176,25 @@ def test_every_client_is_tested_on_all_test_rows_with_its_groups_labels_where_th
   assert population.digest != plain.digest
 
 
+@pytest.mark.parametrize('partition', ['label_swapped', 'label_permuted'])
+@pytest.mark.parametrize('label_skew', [None, 0.5])
+def test_what_one_client_keeps_for_validation_trains_nowhere_though_each_group_has_all_rows(
+  partition, label_skew
+):
+  changes = {'num_groups': 3, 'group_rows': 'all', 'label_skew': label_skew, 'validation_fraction': 0.2}
+  population, other = (_build(partition, data_seed=seed, **changes) for seed in (0, 1))
+  validation = set(_rows(population.validation.x).tolist())
+  assert not validation & set(_rows(population.train.x).tolist())
+  # Of every client about a fifth, but at least one row.
+  both = population.train.counts + population.validation.counts
+  assert (np.abs(population.validation.counts - 0.2 * both) <= 4 * np.sqrt(0.2 * 0.8 * both)).all()
+  assert min(*population.validation.counts, *population.train.counts) >= 1
+  assert validation != set(_rows(other.validation.x).tolist())
+  few = _build(partition, num_groups=3, group_rows='all', validation_fraction=1e-6)
+  assert (few.validation.counts >= 1).all()
+  assert not set(_rows(few.validation.x).tolist()) & set(_rows(few.train.x).tolist())
+
+
 def test_more_clients_than_test_rows_can_be_tested_on_all_of_them():
   changes = {'num_clients': TEST + 1, 'validation_fraction': 0.4, 'num_groups': 2}
   with pytest.raises(InputError, match=f'num_clients={TEST + 1}: {TEST} test rows are too few'):

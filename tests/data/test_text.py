@@ -100,6 +100,25 @@ def test_rows_labels_and_owners_by_hand(tmp_path):
   assert closer.train_x.tolist() == [[0, 1], [1, 2], [2, 0], [0, 1]]
 
 
+@pytest.mark.parametrize('stride', [1, 3, 6])
+def test_a_speakers_validation_rows_are_the_end_and_share_no_character_with_training_rows(stride, tmp_path):
+  places = ''.join(chr(0x4E00 + place) for place in range(100))
+  path = write(tmp_path, f'# P\nANN.\n{places}\n# Q\nBOB.\n{places}\n')
+  changes = {'text_window': 7, 'text_stride': stride, 'text_classes': 128, 'validation_fraction': 0.2}
+  config = DataConfig('text', data_file=path, partition='by_writer', num_clients=2, **changes)
+  population = populate.build_population(config)
+  for k in range(2):
+    told = {}
+    for split in ('train', 'validation'):
+      x, y = getattr(population, split).client(k)
+      told[split] = set(x.ravel().tolist()) | set(y.tolist())
+    assert not told['train'] & told['validation'], k
+    # Codes are by code point here, so in the order of the text.
+    assert max(told['train']) < min(told['validation'])
+    gap = min(told['validation']) - max(told['train'])
+    assert gap <= stride  # No more is left out than must be.
+
+
 @settings(max_examples=50)
 @given(
   spoken=st.lists(st.text('abcdefxyz ', max_size=30), min_size=1, max_size=4),

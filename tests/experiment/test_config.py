@@ -144,6 +144,12 @@ NOT_TOGETHER = [
   ({'data': {'num_groups': 1, 'partition': 'mixture'}}, 'a mixture needs at least 2 groups'),
   ({'data': {'test_rows': 'all', 'partition': 'rotated'}}, 'test_rows does not apply to partition=rotated'),
   ({'data': {'test_rows': 'all'}, 'evaluation': {'num_folds': 3}}, 'test_rows=all does not apply with num_folds=3: folds test each client'),
+  ({'data': {'group_rows': 'all'}, 'evaluation': {'num_folds': 3}}, 'group_rows=all with partition=label_swapped does not apply with num_folds=3'),
+  ({'data': {'group_rows': 'all', 'partition': 'label_permuted', 'new_clients': 2}}, 'new_clients=2 does not apply with group_rows=all and partition=label_permuted'),
+  (
+    {'data': {'dataset': 'shakespeare', 'text_stride': 10}, 'training': {'model': 'char_cnn'}, 'evaluation': {'num_folds': 3}},
+    'text_stride=10 with text_window=40 does not apply with num_folds=3: rows overlap',
+  ),
   ({'data': {'group_rows': 'all', 'partition': 'mixture'}}, 'group_rows does not apply to partition=mixture'),
   ({'data': {'angles': '0,90', 'partition': 'label_swapped'}}, 'angles does not apply to partition=label_swapped'),
   ({'data': {'angles': '0,90', 'partition': 'mixture', 'mixture_kind': 'label_swapped', 'num_groups': 2}}, 'angles does not apply to mixture_kind=label_swapped'),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tests.phases.conftest import CLIENTS, PLAIN
 from tests.phases.whole_run import Stopped, WholeRun, accuracy, changed, estimated, opened
 from tff_cluster.base.cost import Cost
 from tff_cluster.base.errors import InputError
+from tff_cluster.clustering import methods
 from tff_cluster.experiment import phase_files
 from tff_cluster.experiment.config import ClusteringConfig
 from tff_cluster.experiment.run_folder import RunFolder
@@ -336,3 +338,20 @@ def test_a_new_folder_is_no_part_of_another(tmp_path):
   (again,) = drawn(1)
   assert all(map(np.array_equal, one, again))
   assert not np.array_equal(one[0], other[0])
+
+
+@pytest.mark.parametrize(
+  ('method', 'drawn', 'models', 'is_told'),
+  [('clove', 7, 4, True), ('clove', 8, 4, False), ('wecfl', 2, 2, True), ('ifca', 2, 4, False), ('fesem', 1, 1, False)],
+)  # fmt: skip
+def test_rounds_that_divide_few_clients_among_the_models_are_told(method, drawn, models, is_told):
+  rounds = SimpleNamespace(
+    method=methods.METHODS[method],
+    first_round=3,
+    _start=SimpleNamespace(models=(None,) * models),
+    _clients=SimpleNamespace(cohort=lambda number: np.arange(drawn)),
+  )
+  told = alternation._Rounds.few(rounds)
+  assert told == [
+    f'a round draws {drawn} clients, which are divided among {models} models: clients of one group may come to be apart'
+  ] * is_told  # fmt: skip

@@ -183,6 +183,7 @@ class Alternating(Method[_Options]):
     revision: Raised when a change of the method changes its rounds, so that rounds of an earlier version are not gone on with.
     trains_all: Whether a client trains all models in a round; else one, be it a mean of several.
     trains_given: Whether in the first round a client trains each of its clusters where these are given.
+    parts_cohorts: Whether in some round the clients that take part are divided among all models, however alike they are.
   """
 
   approach = 'Alternating clustering and training'
@@ -193,6 +194,7 @@ class Alternating(Method[_Options]):
   revision: ClassVar[int] = 0
   trains_all: ClassVar[bool] = False
   trains_given: ClassVar[bool] = False
+  parts_cohorts: ClassVar[bool] = False
 
   def check(self, options: _Options) -> None:
     """Raises InputError where a start from a clustering names none, or a number of clusters beside it."""

@@ -37,7 +37,8 @@ class Joined:
 
   Attributes:
     membership: bool[clusters, newcomers], at least one cluster a newcomer; or float64, their shares.
-    fallback: bool[newcomers], where no cluster took the newcomer by the method's own rule.
+    fallback: bool[newcomers], where no cluster took the newcomer by the method's own rule. Rules that name the nearest cluster, as those of
+      k-means and hierarchical clustering do, take every newcomer, however far it is.
     sent_bytes: What newcomers sent to be assigned, all together; None where it is their vectors.
   """
 

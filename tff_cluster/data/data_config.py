@@ -16,6 +16,8 @@ ATTACKS = ('sign_flip', 'scaled', 'label_flip', 'nan')
 # What a malicious client multiplies its update with, where attack_scale is not given.
 _ATTACK_SCALES = {'sign_flip': 1.0, 'scaled': 10.0}
 GROUPED = ('label_swapped', 'label_permuted', 'rotated', 'mixture')
+# Those of them whose groups call rows by other labels, and turn none.
+RELABELLED = ('label_swapped', 'label_permuted')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +116,7 @@ class DataConfig(Section):
     'split',
     'Whether clients split the test rows, or each is tested on all of them, relabelled the way of its planted group.',
     choices=('split', 'all'),
-    applies=('partition', ('label_swapped', 'label_permuted')),
+    applies=('partition', RELABELLED),
   )
   angles: str | None = option(
     None,
@@ -223,6 +225,18 @@ class DataConfig(Section):
     return self.partition == 'dirichlet' and self.dirichlet_over == 'group'
 
   @property
+  def overlapping_rows(self) -> int:
+    """How many of the next rows of a text share more than a character with a row."""
+    if self.text_stride is None or self.text_stride >= self.text_window:
+      return 0
+    return -(-(self.text_window + 1) // self.text_stride) - 1
+
+  @property
+  def relabels_copies(self) -> bool:
+    """Whether a row is held by clients of several groups, which call most labels by the same names."""
+    return self.group_rows == 'all' and self.partition in RELABELLED
+
+  @property
   def row_copies(self) -> int:
     """How many clients have the same row, each in another group."""
     return self.num_groups if self.group_rows == 'all' else 1
@@ -295,6 +309,11 @@ class DataConfig(Section):
       raise InputError(
         f'{argument("new_clients", self.new_clients)} of {argument("num_clients", self.num_clients)}: at least one client must take '
         f'part; give at most {self.num_clients - 1}'
+      )
+    if self.new_clients and self.relabels_copies:
+      raise InputError(
+        f'{argument("new_clients", self.new_clients)} does not apply with {argument("group_rows", "all")} and '
+        f'{argument("partition", self.partition)}: clients of other groups train on their rows, most of them with the same label'
       )
     if self.noise_clients > 0.0 and not dataset.takes_noise:
       noisy = ' or '.join(name for name, each in datasets.registered().items() if each.takes_noise)

@@ -55,12 +55,8 @@ def build_population(
   pools, tests = _held_rows(source, partition)
   if fold is not None:
     pools, tests = _fold(source, partition, pools, tests, fold, config.data_seed)
-  trains, validations = [], []
-  for client_id, pool in zip(partition.client_ids, pools, strict=True):
-    number = max(1, round(config.validation_fraction * len(pool.rows)))
-    order = seeding.generator(config.data_seed, 'validation rows', client_id).permutation(len(pool.rows))
-    validations.append(pool.part(np.sort(order[:number])))
-    trains.append(pool.part(np.sort(order[number:])))
+  part = _validation_in_all_groups if config.relabels_copies else _validation
+  trains, validations = part(partition, pools, config)
   taking_part = [tests[k] for k in new_clients.participants(config, len(tests))]
   global_x, global_y = _global_test(source, config, taking_part, trains + validations, fold is not None)
   population = Population(
@@ -77,6 +73,42 @@ def build_population(
     truths=partition.truths,
   )
   return malicious.corrupt(population, config)
+
+
+def _validation(
+  partition: Partition, pools: list[_Held], config: DataConfig
+) -> tuple[list[_Held], list[_Held]]:
+  """Returns each client's rows for training, and a share of them that is kept for validation, at least one."""
+  trains, validations = [], []
+  for client_id, pool in zip(partition.client_ids, pools, strict=True):
+    number = max(1, round(config.validation_fraction * len(pool.rows)))
+    if config.overlapping_rows and config.partition == 'by_writer':
+      # The end of a text, and rows between that have characters of both are left out.
+      first = len(pool.rows) - number
+      validations.append(pool.part(np.arange(first, len(pool.rows))))
+      trains.append(pool.part(np.arange(max(first - config.overlapping_rows, 1))))
+      continue
+    order = seeding.generator(config.data_seed, 'validation rows', client_id).permutation(len(pool.rows))
+    validations.append(pool.part(np.sort(order[:number])))
+    trains.append(pool.part(np.sort(order[number:])))
+  return trains, validations
+
+
+def _validation_in_all_groups(
+  partition: Partition, pools: list[_Held], config: DataConfig
+) -> tuple[list[_Held], list[_Held]]:
+  """Returns the same where groups hold copies of a row: what one client keeps for validation, no other one trains on.
+
+  A row is drawn for all groups at once, so that a client's share is about the one that was asked for.
+  """
+  rows = 1 + max(int(pool.rows.max()) for pool in pools)
+  drawn = seeding.generator(config.data_seed, 'validation rows').random(rows)
+  kept = drawn < config.validation_fraction
+  # A client without one gets the row that would come next.
+  kept[[pool.rows[np.argmin(drawn[pool.rows])] for pool in pools]] = True
+  is_kept = [kept[pool.rows] for pool in pools]
+  trains = [pool.part(~mine) for pool, mine in zip(pools, is_kept, strict=True)]
+  return trains, [pool.part(mine) for pool, mine in zip(pools, is_kept, strict=True)]
 
 
 def check_folds(population: Population, number: int) -> None:

@@ -84,6 +84,17 @@ class ExperimentConfig:
         f'{argument("test_rows", "all")} does not apply with {argument("num_folds", self.evaluation.num_folds)}: folds test each client '
         'on rows of its own'
       )
+    if self.data.relabels_copies and self.evaluation.num_folds:
+      raise InputError(
+        f'{argument("group_rows", "all")} with {argument("partition", self.data.partition)} does not apply with '
+        f'{argument("num_folds", self.evaluation.num_folds)}: what a client is tested on, clients of other groups train on, most of it '
+        'with the same label'
+      )
+    if self.data.overlapping_rows and self.evaluation.num_folds:
+      raise InputError(
+        f'{argument("text_stride", self.data.text_stride)} with {argument("text_window", self.data.text_window)} does not apply with '
+        f'{argument("num_folds", self.evaluation.num_folds)}: rows overlap, so that what is tested on would be trained on'
+      )
     if self.evaluation.num_folds == 1:
       raise InputError(f'{argument("num_folds", 1)}: cross-validation needs at least 2 folds (or 0 for none)')
     for clustering in self.clusterings:

@@ -272,8 +272,8 @@ class Sides(records.Record):
   Attributes:
     honest_accuracy, malicious_accuracy: Means; None without such clients.
     dropped_updates: Not finite, left out.
-    honest_beside_malicious: Share of honest clients that share a cluster with a malicious one; None without honest clients, and
-      without clusters.
+    honest_beside_malicious: Share of honest clients that share a cluster with a malicious one, with soft memberships the one in which
+      they have the largest share; None without honest clients, and without clusters.
   """
 
   honest_accuracy: float | None

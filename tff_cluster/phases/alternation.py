@@ -64,7 +64,7 @@ def run(experiment: live_experiment_lib.Experiment, clustering: config_lib.Clust
         cost=ended.cost,
         equal_cost=None if affordable is None else rounds.measured(affordable),
         dropped=int(record['dropped'].sum()),
-        notes=[*rounds.idle(), *_notes(state, clustering, rounds.last_round)],
+        notes=[*rounds.idle(), *rounds.few(), *_notes(state, clustering, rounds.last_round)],
         timing=figures(),
       ),
     )
@@ -158,6 +158,15 @@ class _Rounds:
           self._until(number)  # An earlier run had another budget.
       saved_rounds.tidy(self.folder, kept)
     return _Ended(self._ended(), spent[-1], affordable)
+
+  def few(self) -> list[str]:
+    """Tells where so few clients take part in a round that dividing them among the models parts clients that are alike."""
+    models, drawn = len(self._start.models), len(self._clients.cohort(self.first_round + 1))
+    if not self.method.parts_cohorts or models < 2 or drawn >= 2 * models:
+      return []
+    return [
+      f'a round draws {plural(drawn, "client")}, which are divided among {models} models: clients of one group may come to be apart'
+    ]
 
   def idle(self) -> list[str]:
     """Returns which options of the method change nothing; they are at their defaults, else they are refused (config.py)."""

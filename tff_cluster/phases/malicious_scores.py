@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tff_cluster.clustering import membership_history
 from tff_cluster.clustering.assignment import ClusterAssignment
 from tff_cluster.data.population import MALICIOUS, Population
 from tff_cluster.experiment import results
@@ -30,7 +31,9 @@ def summary(population: Population, baseline: Stage, clusterings: Sequence[Clust
     assignment = ClusterAssignment.from_clusters(
       clustering.clusters, population.client_ids, clustering.shares
     )
-    beside = beside_malicious(assignment.membership, bad)
+    # All clients have a share of every soft cluster: theirs is the one with the largest.
+    own = membership_history.own_models(assignment.own[None])[0]
+    beside = beside_malicious(own, bad)
     found[clustering.label] = _sides(results.own(clustering), bad, clustering.dropped_updates, beside)
   return Malicious(
     [population.client_ids[k] for k in np.flatnonzero(bad)],

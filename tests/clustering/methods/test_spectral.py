@@ -136,6 +136,19 @@ def test_a_far_client_is_no_neighbour_back():
   np.testing.assert_array_equal(equal[12], [0.5] * 9 + [0.0] * 3 + [1.0])
 
 
+def test_so_few_clients_that_all_are_neighbours_are_refused_with_nearest_neighbors():
+  vectors = np.random.default_rng(1).normal(size=(11, 4)) + np.where(np.arange(11) % 2, 9.0, -9.0)[:, None]
+  outcome = clustered(vectors, 2, 'nearest_neighbors')
+  assert outcome.assignment.clusters == [[str(k) for k in range(first, 11, 2)] for first in (0, 1)]
+  message = 'links each client with the 10 nearest, itself among them, which are all of 10 clients'
+  with pytest.raises(InputError, match=message):
+    clustered(vectors[:10], 2, 'nearest_neighbors')
+  asked = ClusteringConfig('spectral', num_clusters=2, affinity='nearest_neighbors')
+  asked.rule.check_experiment(asked.options, 11, 1.0)
+  with pytest.raises(InputError, match=f'{message} that take part'):
+    asked.rule.check_experiment(asked.options, 10, 1.0, ' that take part')
+
+
 @pytest.mark.parametrize('affinity', AFFINITIES)
 def test_equal_vectors_share_a_cluster(affinity):
   distinct = np.random.default_rng(5).normal(size=(3, 6)).astype(np.float32)
@@ -174,7 +187,8 @@ def test_one_client_one_cluster_and_as_many_clusters_as_clients(affinity):
   vectors = np.random.default_rng(2).normal(size=(5, 4))
   assert labels_of(vectors[:1], 1, affinity).tolist() == [0]
   assert labels_of(vectors, 1, affinity).tolist() == [0] * 5
-  assert len(set(labels_of(vectors, 4, affinity))) == 4
+  if affinity != 'nearest_neighbors':
+    assert len(set(labels_of(vectors, 4, affinity))) == 4
   outcome = clustered(vectors, 5, affinity)
   assert outcome.assignment.labels.tolist() == [0, 1, 2, 3, 4]
   assert 'every client is alone: there are as many clusters as clients' in outcome.notes

@@ -52,6 +52,7 @@ class CLoVE(Alternating[Options]):
   title = 'CLoVE'
   options_type = Options
   trains_given = True
+  parts_cohorts = True
   revision = 2
 
   def told_number(self, options: Options) -> int | None:

@@ -43,6 +43,7 @@ class FeSEM(Alternating[Options]):
   name = 'fesem'
   title = 'FeSEM'
   options_type = Options
+  parts_cohorts = True
   revision = 1
   equal = True
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tff_cluster.base.errors import InputError
+from tff_cluster.base.errors import InputError, argument
 from tff_cluster.base.fields import option
 from tff_cluster.clustering import connected_components as connected_components_lib
 from tff_cluster.clustering import number_of_clusters
@@ -96,6 +96,14 @@ class Spectral(Method[Options]):
   options_type = Options
   draws = True
 
+  def check_experiment(
+    self, options: Options, num_clients: int, cohort_fraction: float, words: str = ''
+  ) -> None:
+    """Raises InputError where there are fewer clients than clusters, or too few to have neighbours."""
+    super().check_experiment(options, num_clients, cohort_fraction, words)
+    if 1 < options.num_clusters < num_clients:
+      _check_neighbours(options.affinity, num_clients, words)
+
   def cluster(self, options: Options, evidence: Evidence) -> Outcome:
     """Returns the clusters; the eigenvectors' iteration and the starts of k-means are drawn from the seed and K."""
     import threadpoolctl
@@ -108,6 +116,7 @@ class Spectral(Method[Options]):
     if count == 1:
       labels = np.zeros(signatures.num_clients, np.int64)
     elif len(first) > count:
+      _check_neighbours(options.affinity, signatures.num_clients)
       random_state = evidence.integer_seed('spectral clustering', count)
       model = sklearn_cluster.SpectralClustering(
         count, affinity='precomputed', n_init=_STARTS, random_state=random_state
@@ -140,6 +149,14 @@ class Spectral(Method[Options]):
 
 
 METHOD = Spectral()
+
+
+def _check_neighbours(affinity: str, num_clients: int, words: str = '') -> None:
+  if affinity == 'nearest_neighbors' and num_clients <= NEIGHBOURS:
+    raise InputError(
+      f'{argument("affinity", affinity)} links each client with the {NEIGHBOURS} nearest, itself among them, which are all of {num_clients} '
+      f'clients{words}; use cosine or rbf'
+    )
 
 
 def _mean_affinity(

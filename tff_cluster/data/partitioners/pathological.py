@@ -127,8 +127,15 @@ def _even_out(sizes: np.ndarray, holds: np.ndarray) -> None:
 
 
 def _path(sizes: np.ndarray, holds: np.ndarray, totals: np.ndarray) -> list[tuple[int, int, int]] | None:
-  """The shortest chain of moves (giver, taker, label) from a largest client to one smaller by two or more."""
-  start = int(np.argmax(totals))
+  """A shortest chain of moves (giver, taker, label) from a client, the largest if it has one, to one smaller by two or more."""
+  larger = (int(k) for k in np.argsort(-totals, kind='stable') if totals[k] >= totals.min() + 2)
+  found = (_path_from(start, sizes, holds, totals) for start in larger)
+  return next((path for path in found if path is not None), None)
+
+
+def _path_from(
+  start: int, sizes: np.ndarray, holds: np.ndarray, totals: np.ndarray
+) -> list[tuple[int, int, int]] | None:
   came: dict[int, tuple[int, int]] = {start: (-1, -1)}
   queue = collections.deque([start])
   while queue:

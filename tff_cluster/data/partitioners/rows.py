@@ -100,7 +100,10 @@ def _draw_counts(shares: np.ndarray, left: np.ndarray, number: int, rng: np.rand
   taken = np.zeros(len(left), np.int64)
   while (missing := number - taken.sum()) > 0:
     open_shares = np.where(taken < left, shares, 0.0)
-    if open_shares.sum() < 1e-12:
+    if 0.0 < open_shares.sum() < 1e-12:
+      # Of the labels that are left the client wanted next to nothing, and of each its own part of that.
+      open_shares /= open_shares.max()
+    elif not open_shares.any():
       # All that the client wanted has run out: take from what is left, in proportion.
       open_shares = (left - taken).astype(np.float64)
     drawn = rng.multinomial(missing, open_shares / open_shares.sum())
