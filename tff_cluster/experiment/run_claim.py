@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,13 @@ def claim_output_dir(path: str | Path, config: ExperimentConfig, store_dir: str 
   except InputError as error:
     raise InputError(f'{argument("output_dir", path)} has other clusterings or rules: {error}') from None
   return Claim(folder, joined, there, store_dir)
+
+
+def claim_output_dirs(wanted: Sequence[tuple[Path, ExperimentConfig]], store: Path) -> list[Claim]:
+  """Claims the folders of experiments that share a store, and makes that where they all can be had; raises as `claim_output_dir`."""
+  claims = [claim_output_dir(folder, config, str(store)) for folder, config in wanted]
+  store.mkdir(parents=True, exist_ok=True)
+  return claims
 
 
 def check_no_run(path: str | Path, beside: str = '') -> None:

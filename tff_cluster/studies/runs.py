@@ -45,9 +45,7 @@ def run_all(
   Raises:
     As run_experiment.run_experiment does, of the first run that fails.
   """
-  claims = [
-    run_claim.claim_output_dir(run.folder.root, run.config.validated(), str(store)) for run in planned
-  ]
+  claims = run_claim.claim_output_dirs([(run.folder.root, run.config.validated()) for run in planned], store)
   answers = _elsewhere(planned, claims, store, progress, machine, runs_in_parallel)
   here = dataclasses.replace(
     machine, scheduler=None, scheduler_file=None, tls_ca=None, tls_cert=None, tls_key=None
