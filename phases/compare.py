@@ -81,6 +81,7 @@ def main() -> None:
     found = cost_estimates.estimates(planned, store, shown, runs_here.share(machine, at_once))
     print(*cost_lines.estimate_lines(planned, found, at_once), sep='\n')
     return
+  runs.claimed(planned, store)
   for line in filter(None, lines):
     print(line)
   with shown:

@@ -65,9 +65,11 @@ def main() -> None:
   target = root / published.name / scale.name
   page_lib.check_place(published, target)
   lines = {early_checks.check(job.config, machine, [job.folder.root]): None for job in jobs}
+  store = Path(run.store_dir or root / output_folders.STORE)
+  if not dry.dry_run:
+    studies_runs.claimed(jobs, store)
   for line in filter(None, lines):
     print(line)
-  store = Path(run.store_dir or root / output_folders.STORE)
   shown = progress.Progress()
   if dry.dry_run:
     at_once = runs_here.how_many(jobs, machine, in_parallel)

@@ -45,7 +45,7 @@ def run_all(
   Raises:
     As run_experiment.run_experiment does, of the first run that fails.
   """
-  claims = run_claim.claim_output_dirs([(run.folder.root, run.config.validated()) for run in planned], store)
+  claims = claimed(planned, store)
   answers = _elsewhere(planned, claims, store, progress, machine, runs_in_parallel)
   here = dataclasses.replace(
     machine, scheduler=None, scheduler_file=None, tls_ca=None, tls_cert=None, tls_key=None
@@ -63,6 +63,11 @@ def run_all(
         )
       )
   return done
+
+
+def claimed(planned: Sequence[cost_estimates.Run], store: Path) -> list[run_claim.Claim]:
+  """Claims the folders of runs, see run_claim.claim_output_dirs; `run_all` does so, and who wants to know earlier."""
+  return run_claim.claim_output_dirs([(run.folder.root, run.config.validated()) for run in planned], store)
 
 
 def _elsewhere(
