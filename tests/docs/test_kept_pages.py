@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from docs.programs.result_pages import markdown_tables, pages, prose
+from docs.programs.result_pages import intervals_picture, markdown_tables, pages, prose
 from tff_cluster.base.environment import ENGINE
 from tff_cluster.base.errors import InputError
 from tff_cluster.papers import catalogue
@@ -189,12 +189,13 @@ def test_coverage_counts_rows_seeds_stale_rows_and_what_is_missing(tmp_path):
   assert covered.seeds == {rows[0]: [0], rows[1]: [0], rows[2]: [0, 4], rows[3]: [4]}
   assert (covered.rows, sorted(covered.stale)) == (16, sorted(rows[:2]))
   # Twelve rows are left: C of 0.2, 0.5 and 1.0 of 100 clients, n = 1, 3, 5 and 10 and 50 rounds in all, FedAvg and one cluster.
-  by_hand = sum(cohort * (n + 2 * (50 - n)) for cohort in (20, 50, 100) for n in (1, 3, 5, 10))
+  # FedAvg is one training for all n.
+  by_hand = sum(cohort * (50 + sum(50 - n for n in (1, 3, 5, 10))) for cohort in (20, 50, 100))
   assert covered.missing == by_hand
   # Of the rows of C = 0.1, n = 1, 3, 5 and 10, one has two seeds and the others one.
   n_of = {row.name: int(row.name.rsplit(' ', 1)[1]) for row in TABLE.rows}
-  few = sum(10 * (n + 2 * (50 - n)) for n in map(n_of.get, rows[:4]))
-  few += sum(10 * (n + 2 * (50 - n)) for n in map(n_of.get, [*rows[:2], rows[3]]))
+  few = 10 * (50 + sum(50 - n_of[row] for row in rows[:4]))
+  few += 10 * (50 + sum(50 - n_of[row] for row in (*rows[:2], rows[3])))
   assert covered.for_verdicts == 3 * by_hand + few
   assert covered.left == (
     f'12 rows: at least {by_hand:,} client-rounds a seed; 3 seeds of all rows: at least {3 * by_hand + few:,} more'
@@ -461,6 +462,14 @@ def test_a_picture_of_models_has_a_mark_and_an_interval_for_each(tmp_path):
   assert len(intervals) == 2 and len(marks) == 5
   with pytest.raises(InputError, match='has no models weighted'):
     pages.Page(found).models_picture('made_up', 'weighted')
+
+
+def test_a_picture_of_differences_that_are_all_nothing_has_an_axis():
+  line = {'contender': 'a', 'model': 'own', 'difference': '0.0', 'low': '0.0', 'high': '0.0'}
+  root = ElementTree.fromstring(intervals_picture.draw([line], 'contender', 'model', 'points'))
+  at = {each.text: float(each.get('x')) for each in root.findall('.//{*}text')}
+  mark, _ = root.findall('.//{*}circle')
+  assert float(mark.get('cx')) == at['0'] and max(at.values()) > at['0']
 
 
 def test_a_target_that_was_not_reached_is_a_dash_and_what_was_not_run_is_left_out(tmp_path):

@@ -187,6 +187,14 @@ def test_the_interval_of_rounds_is_the_one_that_is_judged():
   )
   assert line.verdict == 'differs' and line.ours == pytest.approx(209 / 3)
   assert line.judged == pytest.approx((62 * 62 * 85) ** (1 / 3))
+  assert line.judged_on == 'the geometric mean over seeds'
+  alone = cells.line(
+    't',
+    'page',
+    dataclasses.replace(cell, read=lambda ours: (62,)),
+    make_ours(made_up_table.row('r'), seeds=(1,), departures=[]),
+  )
+  assert alone.judged_on == '' and alone.judged == pytest.approx(alone.ours) == 62
   assert line.low is not None and line.low > 34 * 1.25
   assert (line.low, line.high) == (pytest.approx(43.8, abs=0.1), pytest.approx(108.3, abs=0.1))
 

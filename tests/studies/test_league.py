@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.made_up import comparison_runs, two_languages
+from tests.made_up import comparison_runs, run_with_malicious, two_languages
 from tests.made_up.comparison_runs import FEDAVG, constant, noisy
 from tff_cluster.base.errors import InputError
 from tff_cluster.experiment.config import ClusteringConfig, DataConfig, ExperimentConfig
@@ -154,6 +154,18 @@ def test_a_setting_whose_training_was_lost_is_an_alarm_on_the_first_screen(tmp_p
   (alarm,) = json.loads((tmp_path / 'league.json').read_text())['alarms']
   assert alarm.startswith('lost: Training lost what it had learnt') and 'from 90.0% to 10.0%' in alarm
   assert alarm in text
+
+
+def test_a_setting_with_malicious_clients_says_that_ranks_are_over_all_clients(tmp_path):
+  honest, attacked = (
+    comparison_runs.make({FEDAVG: constant(0.5), 'kmeans': constant(0.6)}) for _ in range(2)
+  )
+  for _, results in attacked:
+    run_with_malicious.add(results, (0,), {'kmeans': 1.0})
+  runs = {'honest': comparison_runs.typed(honest), 'attacked': comparison_runs.typed(attacked)}
+  text = page.write(runs, {'command': 'c'}, tmp_path).read_text()
+  (alarm,) = json.loads((tmp_path / 'league.json').read_text())['alarms']
+  assert alarm.startswith('attacked: ') and 'malicious' in alarm and alarm in text
 
 
 def test_a_setting_changes_the_data_and_drops_what_does_not_apply():

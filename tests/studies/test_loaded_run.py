@@ -231,3 +231,18 @@ def test_the_page_on_choosing_a_rate_prints_validation_accuracy_by_round_contend
   contenders = run.history().dropna(subset='validation_accuracy')['contender'].unique()
   assert [printed.count(name) for name in ('rate_0.03', 'rate_0.1')] == [len(contenders)] * 2
   assert len(contenders) >= 2 and all(contender in printed for contender in contenders)
+
+
+def test_who_is_malicious_is_no_group_of_clients(run):
+  ids = run.finished.client_ids
+  bad = np.array([[1.0] * (len(ids) - 1) + [0.0], [0.0] * (len(ids) - 1) + [1.0]])
+  both = np.ones((2, len(ids)))
+  for truths, found in (
+    ({'group': both, 'malicious': bad}, ('', None)),
+    ({'malicious': bad, 'group': bad[::-1]}, ('group', [1] * (len(ids) - 1) + [0])),
+  ):
+    told = {name: truth.tolist() for name, truth in truths.items()}
+    population = dataclasses.replace(run.results.population, truths=told)
+    results = dataclasses.replace(run.results, population=population)
+    name, groups = dataclasses.replace(run.finished, results=results).main_groups
+    assert (name, groups if groups is None else groups.tolist()) == found

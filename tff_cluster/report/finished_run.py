@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tff_cluster.base.errors import InputError
+from tff_cluster.data.population import MALICIOUS
 from tff_cluster.experiment import results as results_lib
 from tff_cluster.experiment.result_parts import Clustering
 from tff_cluster.report.figures import base
@@ -39,8 +40,12 @@ class FinishedRun:
 
   @property
   def main_groups(self) -> tuple[str, np.ndarray | None]:
-    """Name and int64[clients] of the first planted grouping in which every client has one group; ('', None) without."""
-    disjoint = [(n, g) for n, t in self.truths.items() if (g := base.labels_of(t)) is not None]
+    """Name and int64[clients] of the first planted grouping in which every client has one group; ('', None) without.
+
+    Who is malicious is no group of clients with like rows.
+    """
+    planted = {name: truth for name, truth in self.truths.items() if name != MALICIOUS}
+    disjoint = [(n, g) for n, t in planted.items() if (g := base.labels_of(t)) is not None]
     return disjoint[0] if disjoint else ('', None)
 
   @property

@@ -91,7 +91,7 @@ class Line:
     published_ratio: The printed ratio to FedAvg; None where none is printed.
     ours: Mean over seeds at the printed round; None where not run or not reached; for a claim our numbers in words.
     judged: What the verdict is about: `ours`, or the mean over a window of rounds; of rounds the geometric mean over seeds.
-    judged_on: Which rounds that window has; empty for `ours`.
+    judged_on: Which rounds that window has, or that it is the geometric mean; empty for `ours`.
     low, high: Ends of the 95% Student interval of `judged` over seeds; None with one seed.
     seeds: How many.
     difference: `judged` minus published; None where either is missing.
@@ -222,12 +222,18 @@ def line(
   ]
   return dataclasses.replace(
     blank, ours=_mean(values), judged=mean, seeds=len(judged), training=found.trained(cell.stage) or '',
-    judged_on='' if cell.window_words is None else cell.window_words(found),
+    judged_on=_judged_on(cell, found, len(judged)),
     low=None if interval is None else interval.low, high=None if interval is None else interval.high,
     difference=None if mean is None or cell.published is None else round(mean - cell.published, 6),
     ours_ratio=ratio, ratio_verdict=_told(ratio_verdict, remark), verdict=_told(outcome, remark), outcome=outcome, ratio_outcome=ratio_verdict,
     note='; '.join([*notes, source]),
   )  # fmt: skip
+
+
+def _judged_on(cell: Cell, found: Ours, seeds: int) -> str:
+  if cell.window_words is not None:
+    return cell.window_words(found)
+  return 'the geometric mean over seeds' if cell.unit.is_factor and seeds > 1 else ''
 
 
 def _interval(unit: Unit, values: Sequence[float]) -> Interval:

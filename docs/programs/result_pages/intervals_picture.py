@@ -23,6 +23,7 @@ def draw(lines: Sequence[Mapping[str, str]], group: str, kind: str, axis: str) -
   values = [float(line[key]) for line in lines for key in ('difference', 'low', 'high') if line[key]]
   step = _step(max(*values, 0.0) - min(*values, 0.0))
   first, last = math.floor(min(*values, 0.0) / step), math.ceil(max(*values, 0.0) / step)
+  last = max(last, first + 1)  # All may be 0.
 
   def x(value: float) -> float:
     return round(_LABEL + _PLOT * (value / step - first) / (last - first), 1)

@@ -242,9 +242,9 @@ class Page:
     self.used.update({kept.name: None for each in found for kept in each.kept})
     return found
 
-  def decided(self) -> int:
-    """Returns how many claims of all papers hold or fail over several seeds."""
-    return coverage_lib.decided_claims(self.kept.values())
+  def judged(self) -> int:
+    """Returns how many claims of all papers hold, fail or are undecided over several seeds."""
+    return coverage_lib.judged_claims(self.kept.values())
 
   def trainings(self, covered: Iterable[coverage_lib.Covered]) -> int:
     """Returns how many trainings the rows are that were run, see coverage.distinct_trainings."""

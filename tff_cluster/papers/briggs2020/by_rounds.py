@@ -197,7 +197,7 @@ def iid() -> tuple[Claim, ...]:
   gain, fedavg = rules.gain('accuracy_end'), rules.baseline_level('accuracy_end')
   return (
     _claim(
-      'IID clients are not split in more than half of the runs', 'one cluster for most experiments', rules.split(ward, False),
+      'IID clients are not split in more than half of the rows, in every seed', 'one cluster for most experiments', rules.split(ward, False),
       _most(ward),
     ),
     _claim(

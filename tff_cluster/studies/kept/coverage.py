@@ -285,10 +285,10 @@ def shown_verdict(kept: Kept, line: Mapping[str, str], column: str = 'verdict') 
   return 'one seed' if first and is_number and on_one_seed(kept) and not first.startswith('not') else first
 
 
-def decided_claims(kept: Iterable[Kept]) -> int:
-  """Returns how many claims hold or fail over several seeds."""
+def judged_claims(kept: Iterable[Kept]) -> int:
+  """Returns how many claims hold, fail or are undecided over several seeds."""
   return sum(
-    line['row'] == 'claim' and shown_verdict(each, line) in ('holds', 'fails')
+    line['row'] == 'claim' and shown_verdict(each, line) in ('holds', 'fails', 'undecided')
     for each in kept
     if 'scorecard' in each.tables and each.provenance.scale != 'toy' and not on_one_seed(each)
     for line in each.lines('scorecard')
@@ -326,4 +326,14 @@ def _missing(published: Published, scale: str, there: Collection[str]) -> int:
   if not rows:
     return 0
   asked = dataclasses.replace(published, rows=rows)
-  return sum(client_rounds(job.config) for job in runs_lib.plan(asked, published.scale(scale), (0,), Path()))
+  known: dict[str, int] = {}
+  total = 0
+  for job in runs_lib.plan(asked, published.scale(scale), (0,), Path()):
+    training, folds = job.config.training, 1 + job.config.evaluation.num_folds
+    # What would be FedAvg's whatever number of its rounds is before the clustering.
+    apart = dataclasses.replace(training, phase1_rounds=1, phase2_rounds=training.last_round - 1)
+    same = dataclasses.replace(job.config, training=apart, clusterings=()).digest
+    fedavg = folds * training.last_round * cohort_size(training.cohort_fraction, job.config.data.num_clients)
+    total += client_rounds(job.config) - (fedavg if same in known else 0)
+    known[same] = fedavg
+  return total

@@ -17,7 +17,7 @@ from tff_cluster.scorecard.contenders import BUDGETS, ROUNDS, Runs
 from tff_cluster.scorecard.intervals import Interval
 from tff_cluster.storage.files import write_file, write_json
 from tff_cluster.storage.tables import csv_lines
-from tff_cluster.studies.comparison import answer, csv_columns
+from tff_cluster.studies.comparison import answer, csv_columns, malicious
 from tff_cluster.studies.league import figure, standings
 from tff_cluster.studies.league.standings import League
 
@@ -36,6 +36,10 @@ def write(finished: Mapping[str, Runs], facts: Mapping[str, str], folder: Path) 
   league = standings.measure(finished)
   lost = {name: lost_training.told([results for _, results in runs]) for name, runs in finished.items()}
   alarms = [f'{name}: {words}' for name, words in lost.items() if words]
+  for setting in league.settings:
+    # Ranks are over all clients, malicious ones too.
+    if harm := malicious.measure(finished[setting.name], list(setting.parts.values())):
+      alarms.append(f'{setting.name}: {malicious.caution_of(harm)}')
   document = {
     'settings': [setting.name for setting in league.settings],
     'seeds': list(league.seeds),

@@ -125,13 +125,15 @@ def stored(
   published: Published, scale: Scale, root: Path
 ) -> dict[Path, tuple[tuple[Row, ...], int, results_lib.Results]]:
   """Returns the finished runs of a table that lie below a folder, by their own folders: the rows, in the order of the results'
-  clusterings, seed and results. Runs that cannot be read, and those of other experiments, are passed over.
+  clusterings, seed and results. Runs that cannot be read, those of other experiments, and those whose folds are not done are passed over.
   """
   found = {}
   for path in sorted((root / published.name / scale.name).glob('*/results.json')):
     try:
       results = results_lib.read(path)
     except (InputError, files.DamagedFile):
+      continue
+    if results.config.evaluation.num_folds and results.cross_validation is None:
       continue
     rows, clusterings = rows_of(published, scale, results)
     if rows:
