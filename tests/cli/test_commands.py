@@ -142,6 +142,9 @@ def test_a_preset_is_found_where_no_such_file_is_and_a_file_of_that_name_wins(tm
   pathlib.Path('flags').mkdir()
   pathlib.Path('flags/demo.flags').write_text('--seed=3\n')
   assert flagfile.expanded(['--flagfile', 'flags/demo.flags']) == ['--seed=3']
+  # As some editors save UTF-8.
+  (tmp_path / 'marked.flags').write_bytes(b'\xef\xbb\xbf# A comment.\n--seed=4\n')
+  assert flagfile.expanded([f'--flagfile={tmp_path}/marked.flags']) == ['--seed=4']
   for name in (
     'demo.flags',
     'flags/nothing.flags',

@@ -73,7 +73,7 @@ def test_figures_and_scorecard_lie_beside_it_and_nothing_else(run):
   names = {p.stem for p in (folder / 'figures').glob('*.svg')}
   of_each = ('client_accuracies', 'membership', 'distances', 'embedding', 'label_histogram')
   assert names == {
-    'gains', 'accuracy_over_rounds', 'client_differences', 'candidates', 'label_histogram_clients', 'dendrogram_hierarchical',
+    'gains', 'accuracy_over_rounds', 'client_differences', 'candidates', 'label_histogram.clients', 'dendrogram_hierarchical',
     *(f'{kind}_{label}' for kind in of_each for label in ('dynamic_distance', 'hierarchical')),
   }  # fmt: skip
   assert names == {p.stem for p in (folder / 'figures').glob('*.png')} and len(drawn) == len(names)

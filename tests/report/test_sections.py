@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import dataclasses
 import re
 
 import numpy as np
@@ -318,7 +319,9 @@ def test_a_table_of_clusters_has_the_largest_and_says_what_is_left_out(most, mon
   shown = [int(n) for n in re.findall(r'<tr><td class="n">\d+</td><td class="n">(\d+)</td>', body)]
   assert sorted(shown, reverse=True) == sorted(map(len, clustering.clusters), reverse=True)[:most]
   left_out = f'{count - most} smaller clusters are left out of the table. All are in clusterings/'
-  assert (left_out in html) == (most == 2)
+  assert (f'{left_out.removesuffix("clusterings/")}clusterings/{clustering.label}/clusters.json' in html) == (
+    most == 2
+  )
 
 
 def test_a_summary_has_the_numbers_of_the_report():
@@ -348,6 +351,9 @@ def test_a_summary_has_the_numbers_of_the_report():
   cost = results['clusterings'][0]['cost']
   assert kmeans.client_rounds == cost['client_rounds']
   assert kmeans.bytes == cost['bytes_up'] + cost['bytes_down']
+  near = dataclasses.replace(kmeans, difference=0.0048, interval=[0.0003, 0.0094])
+  (line,) = summary.words([near], 'clients')
+  assert '+0.48 points to FedAvg (95% interval over clients +0.03 to +0.94)' in line
   told = summary.words(lines, 'clients')
   assert len(told) == len(lines) and told[0].startswith('FedAvg without clusters: ')
   assert '95% interval over clients' in told[4] and '95% interval' not in told[0]

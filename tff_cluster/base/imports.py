@@ -11,6 +11,8 @@ from typing import Any
 from tff_cluster.base import digests, fields, words
 from tff_cluster.base.errors import InputError, argument
 
+# By name the spec of each imported module, which another one takes the place of where it is imported anew, and the digest of its text.
+_texts: dict[str, tuple[Any, str]] = {}
 _WORDS = {'true': True, 'false': False, 'none': None}
 
 
@@ -35,7 +37,9 @@ def load(name: str, path: str) -> Any:
   if '' not in sys.path:
     sys.path.insert(0, '')
   try:
-    return getattr(importlib.import_module(module), attribute)
+    found = getattr(importlib.import_module(module), attribute)
+    code_of_module(module)
+    return found
   except (Exception, SystemExit) as error:
     # The module is the user's: importing it can fail in any way. A signal's end is a SystemExit of a kind of its own.
     if isinstance(error, SystemExit) and type(error) is not SystemExit:
@@ -57,9 +61,24 @@ def _cause(error: BaseException, module: str, attribute: str) -> str:
 def code_of(thing: Any) -> str | None:
   """Returns the digest of a function's or class's module, or of itself where it was written into a notebook; None where none is at hand."""
   thing = without_arguments(thing)
-  for part in (inspect.getmodule(thing), inspect.unwrap(thing)):
-    with contextlib.suppress(OSError, TypeError):
-      return digests.of_json(inspect.getsource(part))  # type: ignore[arg-type]
+  module = inspect.getmodule(thing)
+  if module is not None and (code := code_of_module(module.__name__)) is not None:
+    return code
+  with contextlib.suppress(OSError, TypeError):
+    return digests.of_json(inspect.getsource(inspect.unwrap(thing)))
+  return None
+
+
+def code_of_module(name: str) -> str | None:
+  """Returns the digest of the text of an imported module as it runs, not as its file was edited since; None where none is at hand."""
+  if (module := sys.modules.get(name)) is None:
+    return None
+  spec = getattr(module, '__spec__', None)
+  if name in _texts and _texts[name][0] is spec:
+    return _texts[name][1]
+  with contextlib.suppress(OSError, TypeError):
+    _texts[name] = spec, digests.of_json(inspect.getsource(module))
+    return _texts[name][1]
   return None
 
 

@@ -57,7 +57,7 @@ def _found(path: str) -> str:
 
 def _lines(path: str) -> Iterator[str]:
   try:
-    text = small_file.read(path).decode('utf-8')
+    text = small_file.read(path).decode('utf-8-sig')
   except OSError as error:
     raise InputError(f'--flagfile={path}: {error.strerror}') from None
   except InputError as error:

@@ -122,6 +122,10 @@ class ClusteringConfig:
       raise InputError(f'a section of the configuration must be a JSON object, found {shown(value)}')
     if 'self' in value:
       raise InputError("unknown field 'self' in the configuration")
+    if not isinstance(value.get('method', ''), str):
+      raise InputError(f'method of a clustering must be a text, found {shown(value["method"])}')
+    if not isinstance(value.get('name', ''), str | None):
+      raise InputError(f'name of a clustering must be a text, found {shown(value["name"])}')
     return cls(**value)
 
 

@@ -13,7 +13,6 @@ to the same vectors, predicts them, and where it predicts nothing to the cluster
 import contextlib
 import copy
 import dataclasses
-import functools
 import inspect
 import math
 import warnings
@@ -39,14 +38,25 @@ _MEMBERSHIP = 0.5
 _NUMBERS = ('n_clusters', 'n_components')
 
 
-@functools.cache
+# By import path what was found there, and the method that was made of it.
+_made: dict[str, tuple[Any, Method[Any]]] = {}
+
+
 def load(path: str) -> Method[Any]:
   """Returns the method of an import path: an object or class derived from Method, or a clusterer of scikit-learn's kind.
+
+  It is the same one until its module is imported anew.
 
   Raises:
     InputError: if it cannot be imported, or is neither.
   """
   found = imports.load('clustering', path)
+  if path not in _made or _made[path][0] is not found:
+    _made[path] = found, _method_of(path, found)
+  return _made[path][1]
+
+
+def _method_of(path: str, found: Any) -> Method[Any]:
   if isinstance(found, type) and issubclass(found, Method):
     try:
       found = found()

@@ -73,6 +73,9 @@ class ExperimentConfig:
       raise InputError(
         f'two clusterings are called {repeated[0]!r}; tell them apart with name=..., for instance name={repeated[0]}_2'
       )
+    taken = sorted({title.lower() for title in PERSONALIZED.values()} & set(labels))
+    if taken:
+      raise InputError(f'clustering {taken[0]}: a baseline has this name; give it another one with name=...')
     self.data.check_combination()
     if self.data.new_clients and self.evaluation.num_folds:
       raise InputError(
@@ -209,7 +212,11 @@ class ExperimentConfig:
       if not isinstance(value['clusterings'], (list, tuple)):
         raise InputError(f'clusterings must be a list, found {shown(value["clusterings"])}')
       parts['clusterings'] = tuple(ClusteringConfig.from_json(c) for c in value['clusterings'])
-    return cls(**parts)
+    made = cls(**parts)
+    rules_given = made.evaluation.aggregation
+    if not isinstance(rules_given, tuple) or not all(isinstance(each, str) for each in rules_given):
+      raise InputError(f'aggregation must be a list of texts, found {shown(rules_given)}')
+    return made
 
   @property
   def digest(self) -> str:

@@ -6,7 +6,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 
-from tff_cluster.base import digests
+from tff_cluster.base import digests, imports
 from tff_cluster.base.errors import InputError, argument
 from tff_cluster.models.builtin import MODELS
 
@@ -41,11 +41,17 @@ def _look_here() -> None:
 
 
 def code(name: str) -> str | None:
-  """Returns the digest of the module that a model's function is in; None of a built-in one, and where there is no file of it."""
+  """Returns the digest of the module that a model's function is in; None of a built-in one, and where there is no file of it.
+
+  Where the module is imported, it is of the text that was imported.
+  """
   if name in MODELS:
     return None
   _look_here()
-  spec = _spec(name.partition(':')[0])
+  module = name.partition(':')[0]
+  if (known := imports.code_of_module(module)) is not None:
+    return known
+  spec = _spec(module)
   if spec is None or spec.origin is None or not spec.origin.endswith('.py'):
     return None
   with tokenize.open(spec.origin) as file:

@@ -79,12 +79,12 @@ def clustering_section(
   )  # fmt: skip
   which = f'All {count}' if count <= _MOST_CLUSTERS else f'The {_MOST_CLUSTERS} largest of {count:,}'
   data = {
-    'label': clustering.label,
     'found': f'{plural(count, "cluster")}{memberships}; {"; ".join(found_on)}.',
     'notes': notes,
     'clusters': Table(header, _cluster_rows(run, clustering), (0, 1, *range(3, len(header) - 1))),
     'folded_as': which if count > _OPEN_UP_TO else '',
     'left_out': max(count - _MOST_CLUSTERS, 0),
+    'file': f'clusterings/{parts[0].label}/clusters.json',
     'rules': [(name, words[name]) for name in made],
     'experts': as_experts(run, clustering),
     'pictures': figures(f'clustering {clustering.label}'),

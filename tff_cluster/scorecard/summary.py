@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from tff_cluster.base import seeding
-from tff_cluster.base.words import percent, plural, points, score, size
+from tff_cluster.base.words import interval_points, percent, plural, score, size
 from tff_cluster.experiment.result_parts import SummaryLine
 from tff_cluster.experiment.results import Results
 from tff_cluster.scorecard.contenders import ROUNDS, Contender, Measured, read_contenders
@@ -97,11 +97,9 @@ def _mean(counts: Sequence[int]) -> int | float | None:
 def _parts(line: SummaryLine, over: str) -> Iterable[str]:
   yield percent(line.mean_client_accuracy)
   if line.difference is not None:
-    told = f'{points(line.difference)} to FedAvg'
-    if line.interval is not None:
-      low, high = (points(end).removesuffix(' points') for end in line.interval)
-      told += f' (95% interval over {over} {low} to {high})'
-    yield told
+    mean, span = interval_points(line.difference, *(line.interval or (None, None)))
+    within = f' (95% interval over {over} {span.removesuffix(" points")})' if span else ''
+    yield f'{mean} to FedAvg{within}'
   if line.num_clusters is not None:
     count = line.num_clusters
     yield plural(count, 'cluster') if isinstance(count, int) else f'{count:,.1f} clusters'

@@ -94,8 +94,9 @@ function clusterParts(client, clusters) {
   if (!clusters) return [[hasOwnModels(chosen.contender) ? GREY : INK, 1]];
   const own = clusters[client];
   const all = own.map((cluster) => [clusterColour(chosen.contender, cluster), clusterShare(chosen.contender, cluster, client) ?? 1 / own.length]);
-  // A share that nobody would see is left out.
-  const seen = all.filter(([, share]) => share >= 0.005);
+  // A share that nobody would see is left out, unless all are as small.
+  const large = all.filter(([, share]) => share >= 0.005);
+  const seen = large.length ? large : all;
   const total = seen.reduce((sum, [, share]) => sum + share, 0);
   return seen.map(([colour, share]) => [colour, share / total]);
 }
