@@ -81,10 +81,13 @@ def accuracy_over_rounds(
   whole.set_ylabel('mean client test accuracy, %')
   whole.set_title('The whole run')
   late.set_title('From the clustering on')
-  is_early = clustered_after < 0.2 * last  # To the left there would be no room.
+  # Where there is no room to the left: above, since curves rise from there.
+  height, beside, side, edge = (
+    (0.97, 5, 'left', 'top') if clustered_after < 0.2 * last else (0.03, -5, 'right', 'bottom')
+  )
   whole.annotate(
-      f'clustered after\nround {clustered_after}', (clustered_after, 0.03), (5 if is_early else -5, 0),
-      xycoords=whole.get_xaxis_transform(), textcoords='offset points', fontsize=8.5, color=base.GREY, ha='left' if is_early else 'right',
+      f'clustered after\nround {clustered_after}', (clustered_after, height), (beside, 0), xycoords=whole.get_xaxis_transform(),
+      textcoords='offset points', fontsize=8.5, color=base.GREY, ha=side, va=edge,
   )  # fmt: skip
   figure.legend(*whole.get_legend_handles_labels(), loc='outside lower center', ncols=2)
   return figure
