@@ -443,6 +443,30 @@ def test_ratios_by_hand():
     assert (found, rules.show_ratio(found)) == (ratio, shown)
 
 
+@pytest.mark.parametrize(
+  ('ours', 'theirs', 'verdict'),
+  [
+    ((51.0, 49.0, 54.0), (1.0, 1.0, 5.0), 'holds'),  # As measured: 51, 49 and 10.8 times.
+    ((51.0, 49.0, 54.0), (0.0, 0.0, 5.0), 'holds'),
+    ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 'undecided'),
+    ((51.0, 49.0, 54.0), (50.0, 50.0, 52.0), 'fails'),
+    ((51.0, 29.0, 74.0), (40.0, 40.0, 42.0), 'undecided'),
+  ],
+)
+def test_shares_beside_those_of_a_few_clients_are_judged_by_points(ours, theirs, verdict):
+  (row,) = briggs2020.PUBLISHED['fl_hc/figure1'].rows
+  start = 'Clustered after one round, the second round’s share'
+  (claim,) = (c for c in briggs2020.PUBLISHED['fl_hc/figure1'].claims if c.words.startswith(start))
+  seeds = [
+    {row.name: made_up.reproduced(row, (90.0, 98.0, one, 90.0), (60.0, 98.0, other, 80.0))}
+    for one, other in zip(ours, theirs, strict=True)
+  ]
+  finding = claim.check(stacked(*seeds))
+  assert finding.verdict == verdict
+  if verdict == 'holds':
+    assert finding.ours.startswith('+4') and 'beyond 1.25 times FedAvg’s' in finding.ours
+
+
 def _checked(name, start, rows):
   (claim,) = (c for c in briggs2020.PUBLISHED[name].claims if c.words.startswith(start))
   return claim.check(stacked(rows, rows, rows))

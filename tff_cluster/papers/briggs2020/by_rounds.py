@@ -65,7 +65,7 @@ def table1() -> tuple[Claim, ...]:
     _sooner(rows),
     _claim(
       'At the end at least 1.2 times as many clients are at the target as with FedAvg, in every row (what prints so: from 1.15 on)', '1.2x to 2.0x',
-      rules.each(rows, rules.ratio('share_end'), _PRINTS_1_2, show=rules.show_ratio),
+      rules.times_fedavg(rows, 'share_end', _PRINTS_1_2),
     ),
     *(
       _claim(
@@ -229,7 +229,7 @@ def _jump(
   return tuple(
     _claim(
       f'Clustered after one round, the second round’s {words} at least 1.3 times FedAvg’s, {where} (what prints so: from 1.25 on)', numbers,
-      rules.each(rows, rules.ratio(column), _PRINTS_1_3, show=rules.show_ratio),
+      rules.times_fedavg(rows, column, _PRINTS_1_3),
     )
     for (column, words), numbers in zip(told.items(), printed, strict=True)
   )  # fmt: skip

@@ -121,6 +121,23 @@ def each(
   )
 
 
+def times_fedavg(rows: Iterable[Row], column: str, limit: float) -> tuple[Part, ...]:
+  """Returns a part a row: its number in a column is at least so many times FedAvg's.
+
+  It is judged by the points that it is beyond that, seed by seed: a ratio to a handful of clients swings, and there is none to nobody.
+  Where both have 0 nothing can be told (nan).
+  """
+
+  def beyond(r: Ours) -> list[float]:
+    both = zip(r.windows[column], r.baseline_windows[column], strict=True)
+    return [ours - limit * theirs if ours or theirs else math.nan for ours, theirs in both]
+
+  def show(value: float) -> str:
+    return f'{claims.show_points(value)} beyond {limit:g} times FedAvg’s'
+
+  return each(rows, beyond, -_SLACK, show=show)
+
+
 def in_columns(
   columns: Iterable[str],
   rows: Sequence[Row],
