@@ -14,6 +14,7 @@ from tff_cluster.experiment.config import ClusteringConfig, ExperimentConfig
 from tff_cluster.experiment.run_folder import RunFolder
 from tff_cluster.storage import files
 from tff_cluster.studies.disturbance import questions
+from tff_cluster.studies.replay import study
 
 
 def options(**given):
@@ -89,5 +90,18 @@ def test_runs_without_what_is_needed(folder):
   with pytest.raises(InputError, match='none of its clusterings can be made from signatures'):
     questions.askable(folder, only)
   saved.save_population(make_population(clients=4), folder.population)
-  with pytest.raises(InputError, match='has no planted groups, so none can be lost'):
+  with pytest.raises(InputError, match='has no planted groups of some clients each, so none can be lost'):
+    questions.askable(folder, ExperimentConfig())
+
+
+def test_groups_of_all_of_which_every_client_has_rows_are_passed_over(folder):
+  population = make_population(clients=4)
+  mixed = np.array([[0.9, 0.9, 0.1, 0.1], [0.1, 0.1, 0.9, 0.9]])
+  population.truths.update({'mixed': mixed, 'some': (mixed > 0.5).astype(float)})
+  saved.save_population(population, folder.population)
+  assert list(study.run_truths(folder)) == ['some']
+  del population.truths['some']
+  saved.save_population(population, folder.population)
+  assert study.run_truths(folder) == {}
+  with pytest.raises(InputError, match='no planted groups of some clients each'):
     questions.askable(folder, ExperimentConfig())

@@ -53,9 +53,10 @@ def run(experiment: live_experiment_lib.Experiment, questions: Questions, comman
   """
   from tff_cluster.federated import privacy_accounting, single_client
   from tff_cluster.phases import client_signatures
+  from tff_cluster.studies.replay import study
 
   asked, left_out = askable(experiment.folder, experiment.config)
-  name, truth = next(iter(experiment.population.truths.items()))
+  name, truth = next(iter(study.run_truths(experiment.folder).items()))
   kinds = sorted({clustering.signature for clustering in asked})
   sent = {
     kind: (client_signatures.load(experiment.folder, kind), client_signatures.origin(experiment, kind))

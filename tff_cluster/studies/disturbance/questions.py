@@ -78,7 +78,7 @@ def askable(
 
   if not study.run_truths(folder):
     raise InputError(
-      f'{argument("output_dir", folder.root)}: this run has no planted groups, so none can be lost; use a {argument("partition")} that plants some'
+      f'{argument("output_dir", folder.root)}: this run has no planted groups of some clients each, so none can be lost; use a {argument("partition")} that plants some'
     )
   asked, left_out = [], []
   for clustering in config.clusterings:

@@ -66,11 +66,13 @@ def read_questions(options: Any) -> 'Grid':
 def run_truths(folder: RunFolder, client_ids: Sequence[str] | None = None) -> dict[str, np.ndarray]:
   """Returns the planted memberships of a run by name, float64[groups, clients] each; {} where there are none.
 
+  Groups of all of which every client has rows are passed over: no clustering's members tell anything of them (recovery.summed_up).
+
   Args:
     folder: The run.
     client_ids: Of which clients, in the run's order; of all by default.
   """
-  from tff_cluster.clustering import diverged_clients
+  from tff_cluster.clustering import diverged_clients, recovery
   from tff_cluster.data import saved
 
   if not folder.population.exists():
@@ -79,7 +81,8 @@ def run_truths(folder: RunFolder, client_ids: Sequence[str] | None = None) -> di
   here = diverged_clients.among(
     population.client_ids, population.client_ids if client_ids is None else client_ids
   )
-  return {name: np.asarray(truth)[:, here] for name, truth in population.truths.items()}
+  truths = {name: np.asarray(truth)[:, here] for name, truth in population.truths.items()}
+  return {name: truth for name, truth in truths.items() if not recovery.all_in_all(truth)}
 
 
 def run_rows(folder: RunFolder) -> 'Rows | None':
