@@ -326,14 +326,13 @@ def _missing(published: Published, scale: str, there: Collection[str]) -> int:
   if not rows:
     return 0
   asked = dataclasses.replace(published, rows=rows)
-  known: dict[str, int] = {}
-  total = 0
+  shared, total = set[str](), 0
   for job in runs_lib.plan(asked, published.scale(scale), (0,), Path()):
     training, folds = job.config.training, 1 + job.config.evaluation.num_folds
     # What would be FedAvg's whatever number of its rounds is before the clustering.
     apart = dataclasses.replace(training, phase1_rounds=1, phase2_rounds=training.last_round - 1)
     same = dataclasses.replace(job.config, training=apart, clusterings=()).digest
     fedavg = folds * training.last_round * cohort_size(training.cohort_fraction, job.config.data.num_clients)
-    total += client_rounds(job.config) - (fedavg if same in known else 0)
-    known[same] = fedavg
+    total += client_rounds(job.config) - (fedavg if same in shared else 0)
+    shared.add(same)
   return total
