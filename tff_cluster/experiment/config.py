@@ -215,7 +215,7 @@ class ExperimentConfig:
     made = cls(**parts)
     rules_given = made.evaluation.aggregation
     if not isinstance(rules_given, tuple) or not all(isinstance(each, str) for each in rules_given):
-      raise InputError(f'aggregation must be a list of texts, found {shown(rules_given)}')
+      raise InputError(f'{argument("aggregation", rules_given)}: expected a list of texts')
     return made
 
   @property
