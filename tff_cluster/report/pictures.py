@@ -91,8 +91,8 @@ def of_run(run: FinishedRun, answers: Sequence[ClusteringAnswer], is_of_paper: b
   yield from _candidates_figures(run)
   truth = next(iter(run.truths.values()), None)
   yield (
-      'label_histogram.clients', 'data',  # No label gives a name with a full stop.
- 'Label histogram of each client',
+      # No label gives a name with a full stop.
+      'label_histogram.clients', 'data', 'Label histogram of each client',
       'One column a client, one row a label; the darker, the larger the share of that label among the client’s '
       'training rows, white for none.' + (' Clients of a planted group stand side by side.' if truth is not None else '')
       + _pixels(len(run.client_ids), 'clients', 'the mean of their shares'),
